@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/zapr"
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+)
+
+func newServe() *cobra.Command {
+	var configPath, kubeconfig string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the webhook server",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.Load(configPath, cmd.Flags())
+			if err != nil {
+				return err
+			}
+			restConfig, err := restConfigFrom(kubeconfig)
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), cfg, restConfig)
+		},
+	}
+	defaults := config.Default()
+	config.BindFlags(cmd.Flags(), &defaults)
+	cmd.Flags().StringVar(&configPath, "config", "", "configuration file; the defaults when not given")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; the service account of the pod, $KUBECONFIG or ~/.kube/config when not given")
+	return cmd
+}
+
+func restConfigFrom(path string) (*rest.Config, error) {
+	if path == "" {
+		restConfig, err := ctrl.GetConfig()
+		if err != nil {
+			return nil, fmt.Errorf("finding a cluster: %w", err)
+		}
+		return restConfig, nil
+	}
+	restConfig, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("reading --kubeconfig: %w", err)
+	}
+	return restConfig, nil
+}
+
+// serve runs the webhook server until the context ends.
+func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Config) error {
+	log, err := newLogger(cfg.Log)
+	if err != nil {
+		return err
+	}
+	ctrl.SetLogger(log)
+	log.Info("Starting", "version", Version(), "configuration", cfg)
+	index, err := scoring.NewIndex(cfg, nil)
+	if err != nil {
+		return err
+	}
+	mgr, err := newManager(cfg, restConfig, log)
+	if err != nil {
+		return err
+	}
+	if err := feedIndex(ctx, mgr, index, log.WithName("index")); err != nil {
+		return err
+	}
+	webhook.RegisterIndex(metrics.Registry, index)
+	webhookMetrics := webhook.NewMetrics(metrics.Registry)
+	webhookLog := log.WithName("webhook")
+	handler := webhook.NewHandler(cfg, scoring.NewScorer(cfg, index), webhookMetrics, webhookLog)
+	server := webhook.NewServer(handler, webhookMetrics, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
+	listener := webhook.NewListener(cfg.Server, server, webhookLog)
+	if err := mgr.Add(listener); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	if err := addChecks(mgr, index, listener); err != nil {
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("serving: %w", err)
+	}
+	log.Info("Stopped")
+	return nil
+}
+
+// newLogger returns a zap logger behind logr. Stack traces are left out: a panic
+// logs its own.
+func newLogger(cfg config.Log) (logr.Logger, error) {
+	zapConfig := zap.NewProductionConfig()
+	zapConfig.DisableStacktrace = true
+	zapConfig.Sampling = nil
+	if cfg.Format == config.LogConsole {
+		zapConfig.Encoding = "console"
+		zapConfig.EncoderConfig = zap.NewDevelopmentEncoderConfig()
+	}
+	if cfg.Level == config.LogDebug {
+		zapConfig.Level.SetLevel(zap.DebugLevel)
+	}
+	zapLogger, err := zapConfig.Build()
+	if err != nil {
+		return logr.Logger{}, fmt.Errorf("building the logger: %w", err)
+	}
+	return zapr.NewLogger(zapLogger), nil
+}
+
+func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
+	metricsOptions := metricsserver.Options{BindAddress: cfg.Server.MetricsAddress}
+	if !cfg.Server.MetricsInsecure {
+		metricsOptions.SecureServing = true
+		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	mgr, err := ctrl.NewManager(restConfig, manager.Options{
+		Logger:                 log,
+		Metrics:                metricsOptions,
+		HealthProbeBindAddress: cfg.Server.HealthAddress,
+		Cache: cache.Options{
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Node{}: {Transform: scoring.StripNode},
+				&corev1.Pod{}:  {Transform: scoring.StripPod},
+			},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("creating the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// feedIndex connects the index to the cluster and marks it synced once it has
+// seen everything that exists.
+func feedIndex(ctx context.Context, mgr manager.Manager, index *scoring.Index, log logr.Logger) error {
+	namespaces := &metav1.PartialObjectMetadata{}
+	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	sources := []struct {
+		object  client.Object
+		handler toolscache.ResourceEventHandler
+	}{
+		{namespaces, index.NamespaceHandler()},
+		{&corev1.Node{}, index.NodeHandler()},
+		{&corev1.Pod{}, index.PodHandler()},
+	}
+	var synced []toolscache.InformerSynced
+	for _, s := range sources {
+		informer, err := mgr.GetCache().GetInformer(ctx, s.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return fmt.Errorf("creating the informer for %T: %w", s.object, err)
+		}
+		registration, err := informer.AddEventHandler(s.handler)
+		if err != nil {
+			return fmt.Errorf("adding the handler for %T: %w", s.object, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+			index.SetSynced()
+			size := index.Size()
+			log.Info("Synced", "nodes", size.Nodes, "pods", size.Pods)
+		}
+		return nil
+	}))
+}
+
+// addChecks makes the process ready when the index is synced and TLS is served,
+// and live as long as it answers.
+func addChecks(mgr manager.Manager, index *scoring.Index, listener *webhook.Listener) error {
+	indexSynced := func(*http.Request) error {
+		if !index.Synced() {
+			return errors.New("index not synced")
+		}
+		return nil
+	}
+	err := errors.Join(
+		mgr.AddHealthzCheck("ping", healthz.Ping),
+		mgr.AddReadyzCheck("index", indexSynced),
+		mgr.AddReadyzCheck("webhook", listener.Ready),
+	)
+	if err != nil {
+		return fmt.Errorf("adding health checks: %w", err)
+	}
+	return nil
+}

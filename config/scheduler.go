@@ -1,0 +1,94 @@
+package config
+
+// Scheduler is the model of the scheduler that will place the pods: everything
+// it adds to a node's total besides our terms. The defaults are those of
+// kube-scheduler; a cluster with another profile says so here, else steering is
+// computed against the wrong competition.
+type Scheduler struct {
+	// KubernetesVersion is "major.minor". Default "1.37". Before 1.36
+	// NodeResourcesBalancedAllocation scored only the state after placement.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// PluginWeights are the weights of the score plugins.
+	PluginWeights PluginWeights `json:"pluginWeights"`
+	// ScoringStrategy is that of NodeResourcesFit.
+	ScoringStrategy ScoringStrategy `json:"scoringStrategy"`
+	// DefaultConstraints is System (default: the built-in spreading) or List.
+	// With List an administrator has set constraints for all pods, perhaps hard
+	// ones, which a constraint of ours would switch off, so none is added.
+	DefaultConstraints DefaultConstraints `json:"defaultConstraints"`
+}
+
+// PluginWeights are the weights of the scheduler's score plugins, 0 to 100; 0
+// means that the plugin is disabled. NodeAffinity must be at least 1.
+type PluginWeights struct {
+	NodeAffinity       int64 `json:"nodeAffinity"`
+	TaintToleration    int64 `json:"taintToleration"`
+	PodTopologySpread  int64 `json:"podTopologySpread"`
+	InterPodAffinity   int64 `json:"interPodAffinity"`
+	NodeResourcesFit   int64 `json:"nodeResourcesFit"`
+	BalancedAllocation int64 `json:"balancedAllocation"`
+	ImageLocality      int64 `json:"imageLocality"`
+}
+
+// ScoringStrategy is the scoringStrategy of NodeResourcesFitArgs.
+type ScoringStrategy struct {
+	// Type is LeastAllocated (default) or MostAllocated.
+	Type ScoringStrategyType `json:"type"`
+	// Resources are the resources scored, with weights 1 to 100. Default: cpu
+	// and memory, 1 each.
+	Resources []ResourceWeight `json:"resources"`
+}
+
+// ResourceWeight is one resource of a scoring strategy.
+type ResourceWeight struct {
+	Name   string `json:"name"`
+	Weight int64  `json:"weight"`
+}
+
+// ScoringStrategyType is how NodeResourcesFit scores.
+type ScoringStrategyType string
+
+// Values of ScoringStrategyType.
+const (
+	SchedulerLeastAllocated ScoringStrategyType = "LeastAllocated"
+	SchedulerMostAllocated  ScoringStrategyType = "MostAllocated"
+)
+
+// DefaultConstraints is the defaultingType of PodTopologySpreadArgs.
+type DefaultConstraints string
+
+// Values of DefaultConstraints.
+const (
+	ConstraintsSystem DefaultConstraints = "System"
+	ConstraintsList   DefaultConstraints = "List"
+)
+
+// defaultScheduler is kube-scheduler's default profile. Weights: k8s.io/kubernetes
+// pkg/scheduler/apis/config/v1/default_plugins.go.
+func defaultScheduler() Scheduler {
+	return Scheduler{
+		KubernetesVersion: "1.37",
+		PluginWeights: PluginWeights{
+			NodeAffinity:       2,
+			TaintToleration:    3,
+			PodTopologySpread:  2,
+			InterPodAffinity:   2,
+			NodeResourcesFit:   1,
+			BalancedAllocation: 1,
+			ImageLocality:      1,
+		},
+		ScoringStrategy: ScoringStrategy{
+			Type:      SchedulerLeastAllocated,
+			Resources: []ResourceWeight{{Name: "cpu", Weight: 1}, {Name: "memory", Weight: 1}},
+		},
+		DefaultConstraints: ConstraintsSystem,
+	}
+}
+
+// BalancedBeforeAndAfter tells whether BalancedAllocation compares the balance
+// before and after placement, as it does since Kubernetes 1.36 (PR 135573). A
+// version that does not parse is refused by Validate and counts as new here.
+func (s Scheduler) BalancedBeforeAndAfter() bool {
+	major, minor, err := parseVersion(s.KubernetesVersion)
+	return err != nil || major > 1 || minor >= 36
+}

@@ -1,0 +1,167 @@
+package scoring
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// What kube-scheduler counts, in scoring only, for a container that requests no
+// CPU or memory. Source: k8s.io/kubernetes pkg/scheduler/util/pod_resources.go.
+const (
+	defaultMilliCPU = 100
+	defaultMemory   = 200 * 1024 * 1024
+)
+
+// Demand is what a pod asks of a node, in integers.
+type Demand struct {
+	// GPUs are the requested GPU resources, sorted by name, each with a positive count.
+	GPUs []GPURequest
+	// requests are all requests as the scheduler's filter counts them, GPUs
+	// included: init containers, sidecars, overhead and pod-level resources too.
+	requests amounts
+	// scoringCPU (millicores) and scoringMemory (bytes) are what the scheduler's
+	// scoring counts, with its defaults for containers that state none.
+	scoringCPU, scoringMemory int64
+}
+
+// GPURequest is a count of one GPU resource.
+type GPURequest struct {
+	Name  corev1.ResourceName
+	Count int64
+}
+
+// NewDemand computes the demand of a pod. The reason is ReasonNoGPU when it asks
+// for no configured GPU resource and ReasonInvalidRequest when it asks for one in
+// a quantity the API server will refuse.
+func NewDemand(pod *corev1.Pod, gpus config.Resources) (Demand, Reason) {
+	pod = withDefaultedRequests(pod)
+	d := demandOf(pod, gpus)
+	if reason := checkGPUQuantities(pod, gpus); reason != ReasonNone {
+		return d, reason
+	}
+	if len(d.GPUs) == 0 {
+		return d, ReasonNoGPU
+	}
+	return d, ReasonNone
+}
+
+// demandOf computes the demand of a pod whose requests are defaulted, as they are
+// in every pod that the API server stores.
+func demandOf(pod *corev1.Pod, gpus config.Resources) Demand {
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
+	scoring := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		UseStatusResources: true,
+		NonMissingContainerRequests: corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
+		},
+	})
+	d := Demand{
+		requests:      newAmounts(requests),
+		scoringCPU:    amountOf(corev1.ResourceCPU, scoring[corev1.ResourceCPU]),
+		scoringMemory: amountOf(corev1.ResourceMemory, scoring[corev1.ResourceMemory]),
+	}
+	for _, r := range d.requests {
+		if gpus.IsGPU(string(r.name)) {
+			d.GPUs = append(d.GPUs, GPURequest{Name: r.name, Count: r.value})
+		}
+	}
+	return d
+}
+
+// checkGPUQuantities refuses GPU quantities that are negative, fractional or too
+// large. They are checked per container, since two halves sum up to a whole.
+func checkGPUQuantities(pod *corev1.Pod, gpus config.Resources) Reason {
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			for _, list := range []corev1.ResourceList{containers[i].Resources.Requests, containers[i].Resources.Limits} {
+				for name, q := range list {
+					if gpus.IsGPU(string(name)) && !isWholeCount(q) {
+						return ReasonInvalidRequest
+					}
+				}
+			}
+		}
+	}
+	return ReasonNone
+}
+
+func isWholeCount(q resource.Quantity) bool {
+	if q.Sign() < 0 || q.CmpInt64(maxAmount) >= 0 {
+		return false
+	}
+	rounded := q.DeepCopy()
+	return rounded.RoundUp(0) // false when a fraction was lost
+}
+
+// withDefaultedRequests returns the pod with requests set from limits where a
+// container states only limits, as the API server's defaulting does. The pod
+// itself is never changed.
+func withDefaultedRequests(pod *corev1.Pod) *corev1.Pod {
+	if !lacksRequests(pod.Spec.Containers) && !lacksRequests(pod.Spec.InitContainers) {
+		return pod
+	}
+	out := *pod
+	out.Spec.Containers = defaultedContainers(pod.Spec.Containers)
+	out.Spec.InitContainers = defaultedContainers(pod.Spec.InitContainers)
+	return &out
+}
+
+func lacksRequests(containers []corev1.Container) bool {
+	for i := range containers {
+		for name := range containers[i].Resources.Limits {
+			if _, ok := containers[i].Resources.Requests[name]; !ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func defaultedContainers(containers []corev1.Container) []corev1.Container {
+	out := slices.Clone(containers)
+	for i := range out {
+		requests := out[i].Resources.Requests.DeepCopy()
+		if requests == nil {
+			requests = corev1.ResourceList{}
+		}
+		for name, q := range out[i].Resources.Limits {
+			if _, ok := requests[name]; !ok {
+				requests[name] = q
+			}
+		}
+		out[i].Resources.Requests = requests
+	}
+	return out
+}
+
+// load returns the demand as a charge on a node. A DaemonSet's or terminating
+// pod does not make the node an occupied one.
+func (d *Demand) load(occupies bool) load {
+	l := load{
+		requests:      d.requests,
+		scoringCPU:    d.scoringCPU,
+		scoringMemory: d.scoringMemory,
+		pods:          1,
+	}
+	if occupies {
+		for _, g := range d.GPUs {
+			l.occupants = append(l.occupants, amount{g.Name, 1})
+		}
+	}
+	return l
+}
+
+// podLoad returns what a stored pod takes of its node.
+func (ix *Index) podLoad(pod *corev1.Pod) load {
+	d := demandOf(pod, ix.cfg.Resources)
+	owner := metav1.GetControllerOf(pod)
+	daemon := owner != nil && owner.Kind == "DaemonSet"
+	return d.load(!daemon && pod.DeletionTimestamp == nil)
+}

@@ -1,0 +1,22 @@
+// Package scoring decides where a GPU pod should go: it keeps an index of nodes
+// and pods, filters the nodes that can take the pod, ranks them by bin-packing
+// and turns the rank into weights that make the default scheduler follow it.
+// Apart from the index's lock it is pure: no I/O, no API calls.
+//
+// Files in reading order:
+//
+//   - scoring.go: START HERE, Decide in five named steps
+//   - reason.go: why a pod is not steered
+//   - demand.go: what a pod asks for
+//   - amounts.go: quantities as integers
+//   - snapshot.go: the read-only view a decision works on
+//   - feasibility.go: which nodes can take the pod
+//   - ranking.go: the order of the candidates
+//   - model.go: what the scheduler's other plugins will say about a node
+//   - weights.go: from order to weights
+//   - index.go: nodes and their usage, from events
+//   - node.go: what is kept of a node
+//   - reservation.go: who owns a pod's request before it is bound
+//   - ours.go: the parts of a pod that we added earlier
+//   - informer.go: the event handlers that feed the index
+package scoring

@@ -1,0 +1,121 @@
+package scoring
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+)
+
+// NodeReason says why a node is no candidate for a pod.
+type NodeReason string
+
+// Reasons, in the order in which they are checked.
+const (
+	NodeFeasible     NodeReason = ""
+	NodeNoResource   NodeReason = "no such GPU resource"
+	NodeExcluded     NodeReason = "excluded by the configuration"
+	NodeNotReady     NodeReason = "not ready"
+	NodeCordoned     NodeReason = "cordoned"
+	NodeLeaving      NodeReason = "about to be removed"
+	NodeAffinity     NodeReason = "node selector or required affinity does not match"
+	NodeTainted      NodeReason = "taint not tolerated"
+	NodeInsufficient NodeReason = "not enough free"
+)
+
+// podFilter is what the filter needs of a pod, prepared once per decision.
+type podFilter struct {
+	demand      *Demand
+	required    nodeaffinity.RequiredNodeAffinity
+	constrained bool // the pod has a node selector or required affinity
+	tolerations []corev1.Toleration
+}
+
+func newPodFilter(pod *corev1.Pod, d *Demand) podFilter {
+	affinity := pod.Spec.Affinity
+	return podFilter{
+		demand:   d,
+		required: nodeaffinity.GetRequiredNodeAffinity(pod),
+		constrained: len(pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil &&
+			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil,
+		tolerations: pod.Spec.Tolerations,
+	}
+}
+
+// check returns why the node cannot or should not take the pod. It follows the
+// scheduler's filters; not ready, cordoned and leaving nodes are out even if the
+// pod tolerates their taints, since packing onto them helps nobody.
+func (f *podFilter) check(s *nodeState) (NodeReason, error) {
+	for _, g := range f.demand.GPUs {
+		if s.allocatable.get(g.Name) == 0 {
+			return NodeNoResource, nil
+		}
+	}
+	switch {
+	case s.excluded:
+		return NodeExcluded, nil
+	case !s.ready:
+		return NodeNotReady, nil
+	case s.cordoned:
+		return NodeCordoned, nil
+	case s.leaving:
+		return NodeLeaving, nil
+	}
+	if matches, err := f.matches(s); err != nil || !matches {
+		return NodeAffinity, err
+	}
+	if !f.tolerates(s.object.Spec.Taints) {
+		return NodeTainted, nil
+	}
+	if !fits(s, f.demand) {
+		return NodeInsufficient, nil
+	}
+	return NodeFeasible, nil
+}
+
+// matches tells whether node selector and required affinity allow the node.
+func (f *podFilter) matches(s *nodeState) (bool, error) {
+	if !f.constrained {
+		return true, nil
+	}
+	return f.required.Match(s.object)
+}
+
+// tolerates tells whether the pod tolerates all NoSchedule and NoExecute taints.
+func (f *podFilter) tolerates(taints []corev1.Taint) bool {
+	if len(taints) == 0 {
+		return true
+	}
+	_, untolerated := schedulinghelper.FindMatchingUntoleratedTaint(klog.Logger{}, taints, f.tolerations, blocksScheduling, true)
+	return !untolerated
+}
+
+func blocksScheduling(t *corev1.Taint) bool {
+	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+}
+
+// softTaints counts the PreferNoSchedule taints that the pod does not tolerate.
+func (f *podFilter) softTaints(taints []corev1.Taint) int64 {
+	var count int64
+	for i := range taints {
+		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule &&
+			!schedulinghelper.TolerationsTolerateTaint(klog.Logger{}, f.tolerations, &taints[i], true) {
+			count++
+		}
+	}
+	return count
+}
+
+// fits tells whether the node has everything free that the pod asks for, by
+// allocatable, as the scheduler's NodeResourcesFit filter does.
+func fits(s *nodeState, d *Demand) bool {
+	if s.node == nil || s.used.pods+1 > s.allocatable.get(corev1.ResourcePods) {
+		return false
+	}
+	for _, r := range d.requests {
+		if s.allocatable.get(r.name)-s.used.requests.get(r.name) < r.value {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,330 @@
+package scoring
+
+import (
+	"container/heap"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Index keeps what is used on every node, from events of nodes, pods and
+// namespaces in any order. Usage is kept by node name, so a pod may come before
+// its node. All methods may be called from several goroutines.
+type Index struct {
+	cfg    config.Configuration
+	rules  *nodeRules
+	now    func() time.Time
+	synced atomic.Bool
+
+	mu sync.Mutex // guards all below
+	// states: node name -> the node, if it exists, and what is used on it.
+	states map[string]*nodeState
+	// order holds the states of nodes that exist, position their place in it.
+	order    []*nodeState
+	position map[string]int
+	// pods: pod UID -> where it counts.
+	pods map[types.UID]*podRecord
+	// reservations: admission UID -> what a decision holds until its pod is seen.
+	reservations map[types.UID]reservation
+	expiries     expiries
+	// enabled: namespaces that opted in.
+	enabled map[string]bool
+	images  imageTable
+	// cpuPerGPU and memoryPerGPU count the requests of GPU pods, per GPU.
+	cpuPerGPU, memoryPerGPU histogram
+	// snapshot is nil when something changed since it was taken.
+	snapshot *Snapshot
+	// imagesShared is true while a snapshot holds the image table.
+	imagesShared bool
+}
+
+// podRecord is what is kept of a pod that counts somewhere, or may.
+type podRecord struct {
+	namespace string
+	ownership
+	// load is what the pod takes; applied tells whether it is charged now.
+	load    load
+	applied bool
+}
+
+// NewIndex returns an empty index. The clock is for tests; nil means time.Now.
+func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
+	rules, err := newNodeRules(cfg.Nodes)
+	if err != nil {
+		return nil, fmt.Errorf("nodes.excludeSelector: %w", err)
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Index{
+		cfg:          cfg,
+		rules:        rules,
+		now:          now,
+		states:       map[string]*nodeState{},
+		position:     map[string]int{},
+		pods:         map[types.UID]*podRecord{},
+		reservations: map[types.UID]reservation{},
+		enabled:      map[string]bool{},
+		images:       imageTable{},
+	}, nil
+}
+
+// SetSynced says that all nodes, pods and namespaces that existed at the start
+// are in the index. Before that, nothing is steered.
+func (ix *Index) SetSynced() { ix.synced.Store(true) }
+
+// Synced tells whether SetSynced was called.
+func (ix *Index) Synced() bool { return ix.synced.Load() }
+
+// SetNode adds or updates a node.
+func (ix *Index) SetNode(object *corev1.Node) {
+	n := newNode(object, ix.rules)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	old := ix.states[object.Name]
+	if old == nil {
+		old = &nodeState{}
+	}
+	if old.node != nil && old.equal(n) {
+		return // a heartbeat
+	}
+	ix.countImages(old.node, n, object)
+	ix.put(object.Name, &nodeState{node: n, used: old.used})
+}
+
+// DeleteNode removes a node. What its pods use stays until they go.
+func (ix *Index) DeleteNode(name string) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if old := ix.states[name]; old != nil {
+		ix.countImages(old.node, nil, nil)
+		ix.put(name, &nodeState{used: old.used})
+	}
+}
+
+// SetPod adds or updates a pod.
+func (ix *Index) SetPod(pod *corev1.Pod) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	now := ix.now()
+	ix.expire(now)
+	record, known := ix.pods[pod.UID]
+	if !known {
+		// The pod takes its request over from the reservation. Only when first
+		// seen: a copy of the pod carries the same annotation.
+		if uid := pod.Annotations[config.AnnotationAdmission]; uid != "" {
+			ix.release(types.UID(uid))
+		}
+		record = &podRecord{namespace: pod.Namespace}
+	}
+	next := ix.ownershipOf(pod, now)
+	if next.owner == ownerNone {
+		ix.charge(record, next)
+		delete(ix.pods, pod.UID)
+		// A pending pod is remembered, so that an update is not taken for the
+		// first sight of it.
+		if pod.Spec.NodeName == "" && pod.Annotations[config.AnnotationAdmission] != "" {
+			ix.pods[pod.UID] = record
+		}
+		return
+	}
+	load := ix.podLoad(pod)
+	if known && record.ownership == next && record.load.equal(load) {
+		return // a change of status that moves no usage
+	}
+	ix.charge(record, ownership{})
+	record.load = load
+	ix.pods[pod.UID] = record
+	ix.charge(record, next)
+	if next.owner == ownerTarget {
+		heap.Push(&ix.expiries, expiry{at: next.until, pod: pod.UID})
+	}
+}
+
+// DeletePod removes a pod.
+func (ix *Index) DeletePod(uid types.UID) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if record := ix.pods[uid]; record != nil {
+		ix.charge(record, ownership{})
+		delete(ix.pods, uid)
+	}
+}
+
+// SetNamespace says whether a namespace is opted in. Targets of pending pods
+// count only there.
+func (ix *Index) SetNamespace(name string, enabled bool) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.enabled[name] == enabled {
+		return
+	}
+	if enabled {
+		ix.enabled[name] = true
+	} else {
+		delete(ix.enabled, name)
+	}
+	for _, record := range ix.pods {
+		if record.namespace == name && record.owner == ownerTarget {
+			ix.charge(record, record.ownership)
+		}
+	}
+}
+
+// IndexSize is how much an index holds.
+type IndexSize struct {
+	// Nodes that exist, pods that count somewhere, and decisions whose pod was
+	// not seen yet.
+	Nodes, Pods, Reservations int
+}
+
+// Size returns how much the index holds.
+func (ix *Index) Size() IndexSize {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return IndexSize{Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations)}
+}
+
+// Snapshot returns the present state.
+func (ix *Index) Snapshot() *Snapshot {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.current(ix.now())
+}
+
+// current returns the present state. Call under lock.
+func (ix *Index) current(now time.Time) *Snapshot {
+	ix.expire(now)
+	if ix.snapshot == nil {
+		ix.snapshot = &Snapshot{
+			nodes:  append([]*nodeState(nil), ix.order...),
+			images: ix.images,
+			perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
+		}
+		ix.imagesShared = true
+	}
+	return ix.snapshot
+}
+
+func companionsOf(cpu, memory *histogram) companions {
+	c := companions{cpu: cpu.median(), memory: memory.median()}
+	if c.cpu == 0 || c.memory == 0 {
+		return defaultCompanions
+	}
+	return c
+}
+
+// charge moves a record's load to where next says. Call under lock.
+func (ix *Index) charge(r *podRecord, next ownership) {
+	if r.applied {
+		ix.apply(-1, charge{node: r.node, load: r.load})
+	}
+	r.ownership = next
+	r.applied = next.owner > ownerTarget || next.owner == ownerTarget && ix.enabled[r.namespace]
+	if r.applied {
+		ix.apply(1, charge{node: r.node, load: r.load})
+	}
+}
+
+// apply adds (sign 1) or takes away (-1) a charge. Call under lock.
+func (ix *Index) apply(sign int64, c charge) {
+	old := ix.states[c.node]
+	if old == nil {
+		old = &nodeState{}
+	}
+	ix.put(c.node, &nodeState{node: old.node, used: old.used.plus(sign, c.load)})
+	ix.countCompanions(int32(sign), c.load)
+}
+
+// put makes s the state of a node. Call under lock.
+func (ix *Index) put(name string, s *nodeState) {
+	ix.snapshot = nil
+	at, listed := ix.position[name]
+	switch {
+	case s.node != nil && listed:
+		ix.order[at] = s
+	case s.node != nil:
+		ix.position[name] = len(ix.order)
+		ix.order = append(ix.order, s)
+	case listed:
+		last := len(ix.order) - 1
+		moved := ix.order[last]
+		ix.order[at], ix.position[moved.object.Name] = moved, at
+		ix.order = ix.order[:last]
+		delete(ix.position, name)
+	}
+	if s.node == nil && s.used.pods == 0 {
+		delete(ix.states, name)
+		return
+	}
+	ix.states[name] = s
+}
+
+// countCompanions counts what a GPU pod takes along, per GPU. Call under lock.
+func (ix *Index) countCompanions(sign int32, l load) {
+	var gpus int64
+	for _, a := range l.requests {
+		if ix.cfg.Resources.IsGPU(string(a.name)) {
+			gpus += a.value
+		}
+	}
+	if gpus > 0 {
+		ix.cpuPerGPU.add(sign, l.requests.get(corev1.ResourceCPU)/gpus)
+		ix.memoryPerGPU.add(sign, l.requests.get(corev1.ResourceMemory)/gpus)
+	}
+}
+
+// countImages moves a node's images from its old to its new state. The size of
+// an image is the one first seen, as in the scheduler's cache. Call under lock.
+func (ix *Index) countImages(old, next *node, object *corev1.Node) {
+	if old != nil && next != nil && slices.Equal(old.images, next.images) {
+		return
+	}
+	if ix.imagesShared {
+		ix.images = maps.Clone(ix.images)
+		ix.imagesShared = false
+	}
+	if next != nil {
+		for i := range object.Status.Images {
+			for _, name := range object.Status.Images[i].Names {
+				ix.addImage(name, object.Status.Images[i].SizeBytes)
+			}
+		}
+	}
+	if old != nil {
+		for _, name := range old.images {
+			ix.removeImage(name)
+		}
+	}
+}
+
+func (ix *Index) addImage(name string, size int64) {
+	state, ok := ix.images[name]
+	if !ok {
+		state.size = size
+	}
+	state.nodes++
+	ix.images[name] = state
+}
+
+func (ix *Index) removeImage(name string) {
+	state := ix.images[name]
+	if state.nodes--; state.nodes <= 0 {
+		delete(ix.images, name)
+		return
+	}
+	ix.images[name] = state
+}
+
+// hashName orders names in a way that is the same everywhere and has nothing to
+// do with their alphabetical order.
+func hashName(name string) uint64 { return xxhash.Sum64String(name) }

@@ -1,0 +1,220 @@
+package scoring
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// usedOn returns the GPUs in use on a node.
+func (c *testCluster) usedOn(node string) int64 {
+	for _, s := range c.Snapshot().nodes {
+		if s.object.Name == node {
+			return s.used.requests.get(nvidia)
+		}
+	}
+	return -1
+}
+
+func TestIndexCountsLikeTheScheduler(t *testing.T) {
+	four := list(nvidia, "4")
+	tests := map[string]struct {
+		pod  *corev1.Pod
+		want int64
+	}{
+		"running":                         {gpuPod("p", four, on("n")), 4},
+		"bound, image pending":            {gpuPod("p", four, on("n"), phase(corev1.PodPending)), 4},
+		"unknown phase":                   {gpuPod("p", four, on("n"), phase(corev1.PodUnknown)), 4},
+		"terminating":                     {gpuPod("p", four, on("n"), terminating), 4},
+		"succeeded":                       {gpuPod("p", four, on("n"), phase(corev1.PodSucceeded)), 0},
+		"failed":                          {gpuPod("p", four, on("n"), phase(corev1.PodFailed)), 0},
+		"succeeded, terminating":          {gpuPod("p", four, on("n"), phase(corev1.PodSucceeded), terminating), 0},
+		"pending":                         {gpuPod("p", four), 0},
+		"nominated":                       {gpuPod("p", four, func(p *corev1.Pod) { p.Status.NominatedNodeName = "n" }), 4},
+		"on another node":                 {gpuPod("p", four, on("m")), 0},
+		"DaemonSet":                       {gpuPod("p", four, on("n"), ownedByDaemonSet), 4},
+		"target":                          {gpuPod("p", four, steeredTo("n", "u")), 4},
+		"bound elsewhere than its target": {gpuPod("p", four, steeredTo("n", "u"), on("m")), 0},
+		"forged target, no term of ours": {gpuPod("p", four, func(p *corev1.Pod) {
+			p.Annotations = map[string]string{config.AnnotationTarget: "n"}
+		}), 0},
+		"target of a gated pod": {gpuPod("p", four, steeredTo("n", "u"), func(p *corev1.Pod) {
+			p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "x"}}
+		}), 0},
+		"target of another scheduler's pod":       {gpuPod("p", four, steeredTo("n", "u"), func(p *corev1.Pod) { p.Spec.SchedulerName = "other" }), 0},
+		"target in a namespace without the label": {gpuPod("p", four, steeredTo("n", "u"), func(p *corev1.Pod) { p.Namespace = "other" }), 0},
+		"target of an unschedulable pod": {gpuPod("p", four, steeredTo("n", "u"), func(p *corev1.Pod) {
+			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
+		}), 0},
+		"old target": {gpuPod("p", four, steeredTo("n", "u"), func(p *corev1.Pod) {
+			p.CreationTimestamp = metav1.NewTime(testStart.Add(-2 * time.Minute))
+		}), 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			node, other := gpuNode("n", list(nvidia, "8")), gpuNode("m", list(nvidia, "8"))
+			after := newCluster(t, nil, node, other, tc.pod)
+			before := newCluster(t, nil, tc.pod, other, node)
+			if a, b := after.usedOn("n"), before.usedOn("n"); a != tc.want || b != tc.want {
+				t.Errorf("used %d, and %d when the pod comes before the node, want %d", a, b, tc.want)
+			}
+			after.DeletePod(tc.pod.UID)
+			if got := after.usedOn("n"); got != 0 {
+				t.Errorf("used %d after the pod is gone", got)
+			}
+		})
+	}
+}
+
+func TestIndexNodeComesBack(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")), gpuPod("p", list(nvidia, "3"), on("n")))
+	c.DeleteNode("n")
+	if got := c.usedOn("n"); got != -1 {
+		t.Fatalf("deleted node still listed with %d used", got)
+	}
+	c.SetNode(gpuNode("n", list(nvidia, "4")))
+	if got := c.usedOn("n"); got != 3 {
+		t.Errorf("used %d on the recreated node, want 3", got)
+	}
+}
+
+func TestIndexHandlesMissedDeletes(t *testing.T) {
+	c := newCluster(t, nil)
+	node, pod := gpuNode("n", list(nvidia, "8")), gpuPod("p", list(nvidia, "3"), on("n"))
+	c.NodeHandler().OnAdd(node, true)
+	c.PodHandler().OnAdd(pod, true)
+	c.PodHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: "team/p", Obj: pod})
+	if got := c.usedOn("n"); got != 0 {
+		t.Errorf("used %d, want 0", got)
+	}
+	c.NodeHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: "n", Obj: node})
+	if size := c.Size(); size.Nodes != 0 {
+		t.Errorf("size %+v", size)
+	}
+}
+
+// Heartbeats and status changes that move no usage leave the snapshot as it is.
+func TestIndexIgnoresHeartbeats(t *testing.T) {
+	node, pod := gpuNode("n", list(nvidia, "8"), withImage("a:1", 1)), gpuPod("p", list(nvidia, "3"), on("n"))
+	c := newCluster(t, nil, node, pod)
+	before := c.Snapshot()
+	beat := node.DeepCopy()
+	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
+	beat.Status.Conditions = append(beat.Status.Conditions, corev1.NodeCondition{Type: corev1.NodeMemoryPressure})
+	c.SetNode(beat)
+	status := pod.DeepCopy()
+	status.Status.PodIP = "10.0.0.1"
+	c.SetPod(status)
+	if c.Snapshot() != before {
+		t.Error("the snapshot was taken anew")
+	}
+	beat = beat.DeepCopy()
+	beat.Status.Allocatable[nvidia] = resource.MustParse("7")
+	c.SetNode(beat)
+	if c.Snapshot() == before {
+		t.Error("a change of allocatable was missed")
+	}
+}
+
+// Whatever the order of events, the index equals one built from the final state.
+func TestIndexEqualsRebuild(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		c := newCluster(t, nil)
+		nodes, pods := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
+		for range 100 {
+			randomEvent(random, c, nodes, pods)
+		}
+		rebuilt := newCluster(t, nil)
+		rebuilt.clock = c.clock
+		for _, p := range pods {
+			rebuilt.SetPod(p)
+		}
+		for _, n := range nodes {
+			rebuilt.SetNode(n)
+		}
+		if diff := cmp.Diff(describe(rebuilt), describe(c)); diff != "" {
+			t.Fatalf("seed %d (-rebuilt +index):\n%s", seed, diff)
+		}
+	}
+}
+
+func randomEvent(random *rand.Rand, c *testCluster, nodes map[string]*corev1.Node, pods map[string]*corev1.Pod) {
+	name := "n" + strconv.Itoa(random.IntN(3))
+	uid := "p" + strconv.Itoa(random.IntN(6))
+	switch random.IntN(8) {
+	case 0:
+		nodes[name] = gpuNode(name, list(nvidia, strconv.Itoa(random.IntN(9))))
+		c.SetNode(nodes[name])
+	case 1:
+		delete(nodes, name)
+		c.DeleteNode(name)
+	case 2:
+		delete(pods, uid)
+		c.DeletePod(gpuPod(uid, nil).UID)
+	case 3:
+		c.clock = c.clock.Add(time.Duration(random.IntN(20)) * time.Second)
+	default:
+		options := [][]podOption{
+			{}, {on(name)}, {steeredTo(name, "u")}, {on(name), terminating}, {on(name), phase(corev1.PodSucceeded)},
+			{func(p *corev1.Pod) { p.Status.NominatedNodeName = name }},
+		}
+		pods[uid] = gpuPod(uid, list(nvidia, strconv.Itoa(random.IntN(4)), "cpu", strconv.Itoa(random.IntN(5))), options[random.IntN(len(options))]...)
+		c.SetPod(pods[uid])
+	}
+}
+
+// describe lists what decisions depend on.
+func describe(c *testCluster) map[string]string {
+	out := map[string]string{}
+	snapshot := c.Snapshot()
+	for _, s := range snapshot.nodes {
+		text := ""
+		for _, a := range s.used.requests {
+			text += string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "
+		}
+		for _, a := range s.used.occupants {
+			text += "occupants of " + string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "
+		}
+		out[s.object.Name] = text + "pods=" + strconv.FormatInt(s.used.pods, 10) +
+			" cpu=" + strconv.FormatInt(s.used.scoringCPU, 10) + " memory=" + strconv.FormatInt(s.used.scoringMemory, 10)
+	}
+	out["per GPU"] = strconv.FormatInt(snapshot.perGPU.cpu, 10) + " " + strconv.FormatInt(snapshot.perGPU.memory, 10)
+	return out
+}
+
+// What the informers keep is enough for the index, and holds no secret.
+func TestStrip(t *testing.T) {
+	pod := gpuPod("p", list(nvidia, "3", "cpu", "1"), steeredTo("n", "u"), func(p *corev1.Pod) {
+		p.Labels = map[string]string{"a": "b"}
+		p.Annotations["note"] = "canary"
+		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "canary"}}
+		p.Spec.Containers[0].Command = []string{"canary"}
+	})
+	full := newCluster(t, nil, gpuNode("n", list(nvidia, "8")), pod)
+	stripped, err := StripPod(pod.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, err := StripNode(gpuNode("n", list(nvidia, "8")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	reduced := newCluster(t, nil, node, stripped)
+	if diff := cmp.Diff(describe(full), describe(reduced)); diff != "" {
+		t.Errorf("stripping changed the index:\n%s", diff)
+	}
+	if text := stripped.(*corev1.Pod).String(); strings.Contains(text, "canary") {
+		t.Errorf("the stripped pod still holds: %s", text)
+	}
+}

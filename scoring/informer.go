@@ -1,0 +1,137 @@
+package scoring
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// NodeHandler feeds the index with nodes.
+func (ix *Index) NodeHandler() cache.ResourceEventHandler {
+	return handler(ix.SetNode, func(n *corev1.Node) { ix.DeleteNode(n.Name) })
+}
+
+// PodHandler feeds the index with pods.
+func (ix *Index) PodHandler() cache.ResourceEventHandler {
+	return handler(ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
+}
+
+// NamespaceHandler feeds the index with the metadata of namespaces.
+func (ix *Index) NamespaceHandler() cache.ResourceEventHandler {
+	return handler(func(n *metav1.PartialObjectMetadata) {
+		ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true")
+	}, func(n *metav1.PartialObjectMetadata) {
+		ix.SetNamespace(n.Name, false)
+	})
+}
+
+// handler translates informer events. A delete that the watch missed arrives as
+// the last known state.
+func handler[T any](set, remove func(T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if o, ok := obj.(T); ok {
+				set(o)
+			}
+		},
+		UpdateFunc: func(_, obj any) {
+			if o, ok := obj.(T); ok {
+				set(o)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			if o, ok := obj.(T); ok {
+				remove(o)
+			}
+		},
+	}
+}
+
+// StripNode removes from a Node, before it is stored, what the index does not
+// read. Edit it together with newNode.
+func StripNode(obj any) (any, error) {
+	if n, ok := obj.(*corev1.Node); ok {
+		n.ManagedFields, n.Annotations, n.OwnerReferences = nil, nil, nil
+		n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable}
+		n.Status = corev1.NodeStatus{
+			Allocatable: n.Status.Allocatable,
+			Conditions:  n.Status.Conditions,
+			Images:      n.Status.Images,
+		}
+	}
+	return obj, nil
+}
+
+// StripPod removes from a Pod, before it is stored, what the index does not
+// read; above all everything that may hold a secret. Edit it together with
+// ownershipOf and demandOf.
+func StripPod(obj any) (any, error) {
+	p, ok := obj.(*corev1.Pod)
+	if !ok {
+		return obj, nil
+	}
+	p.ManagedFields, p.Labels = nil, nil
+	p.Annotations = ourAnnotations(p.Annotations)
+	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			c := &containers[i]
+			*c = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
+		}
+	}
+	p.Spec = corev1.PodSpec{
+		InitContainers:  p.Spec.InitContainers,
+		Containers:      p.Spec.Containers,
+		Overhead:        p.Spec.Overhead,
+		Resources:       p.Spec.Resources,
+		NodeName:        p.Spec.NodeName,
+		SchedulerName:   p.Spec.SchedulerName,
+		SchedulingGates: p.Spec.SchedulingGates,
+		Affinity:        ourAffinity(p.Spec.Affinity),
+	}
+	p.Status = corev1.PodStatus{
+		Phase:                 p.Status.Phase,
+		Conditions:            p.Status.Conditions,
+		Reason:                p.Status.Reason,
+		NominatedNodeName:     p.Status.NominatedNodeName,
+		ContainerStatuses:     stripStatuses(p.Status.ContainerStatuses),
+		InitContainerStatuses: stripStatuses(p.Status.InitContainerStatuses),
+		Resources:             p.Status.Resources,
+	}
+	return obj, nil
+}
+
+func ourAnnotations(all map[string]string) map[string]string {
+	var ours map[string]string
+	for _, key := range []string{config.AnnotationTarget, config.AnnotationAdmission} {
+		if v, ok := all[key]; ok {
+			if ours == nil {
+				ours = map[string]string{}
+			}
+			ours[key] = v
+		}
+	}
+	return ours
+}
+
+func ourAffinity(a *corev1.Affinity) *corev1.Affinity {
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		PreferredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
+	}}
+}
+
+// stripStatuses keeps what in-place resizing reports.
+func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
+	for i := range statuses {
+		s := &statuses[i]
+		*s = corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources}
+	}
+	return statuses
+}

@@ -1,0 +1,103 @@
+package scoring
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Late is late steering: a soft pod affinity that the scheduler evaluates when
+// room appears. A ranking made now would be stale by then.
+type Late struct {
+	// LabelValue is the value of the late label, for the pod and the term.
+	LabelValue string
+	// Scope says whether the term reaches into other namespaces.
+	Scope config.LateScope
+}
+
+// Term returns the preferred pod-affinity term.
+func (l *Late) Term() corev1.WeightedPodAffinityTerm {
+	term := corev1.WeightedPodAffinityTerm{
+		Weight: maxWeight,
+		PodAffinityTerm: corev1.PodAffinityTerm{
+			TopologyKey:   corev1.LabelHostname,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{config.LabelLate: l.LabelValue}},
+		},
+	}
+	if l.Scope == config.LateScopeCluster {
+		term.PodAffinityTerm.NamespaceSelector = &metav1.LabelSelector{}
+	}
+	return term
+}
+
+// late returns the late steering for a pod, nil when it gets none: the mode is
+// Off, or the pod has pod-affinity preferences of its own, which ours would
+// outvote.
+func (s *Scorer) late(pod *corev1.Pod, demand *Demand) *Late {
+	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) {
+		return nil
+	}
+	return &Late{LabelValue: lateLabelValue(demand.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}
+}
+
+func hasPodPreferences(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil &&
+		(a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+			a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
+}
+
+// lateLabelValue turns a resource name into a label value: "/" becomes "_", and
+// a name longer than a label value may be becomes a hash.
+func lateLabelValue(name corev1.ResourceName) string {
+	value := strings.ReplaceAll(string(name), "/", "_")
+	if len(value) > validation.LabelValueMaxLength {
+		sum := sha256.Sum256([]byte(name))
+		return hex.EncodeToString(sum[:16])
+	}
+	return value
+}
+
+// isPinned tells whether the pod can only ever go to one node by name.
+func isPinned(pod *corev1.Pod) bool {
+	if pod.Spec.NodeSelector[corev1.LabelHostname] != "" {
+		return true
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return false
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return false
+	}
+	node := ""
+	for i := range required.NodeSelectorTerms {
+		name := namedNode(&required.NodeSelectorTerms[i])
+		if name == "" || node != "" && name != node {
+			return false
+		}
+		node = name
+	}
+	return node != ""
+}
+
+// namedNode returns the one node a term names, empty when it does not.
+func namedNode(term *corev1.NodeSelectorTerm) string {
+	for _, r := range term.MatchFields {
+		if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	for _, r := range term.MatchExpressions {
+		if r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
+}

@@ -1,0 +1,226 @@
+package scoring
+
+import (
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// maxNodeScore is the scheduler's MaxNodeScore: every plugin scores 0 to 100.
+const maxNodeScore = 100
+
+// model predicts, for one pod, what the scheduler's plugins other than
+// NodeAffinity give a node, in points of its total. Formulas: k8s.io/kubernetes
+// pkg/scheduler/framework/plugins, 1.37, checked against the real plugins in
+// test/. Spreading and inter-pod affinity are constant for the pods we steer and
+// left out.
+type model struct {
+	cfg           *config.Scheduler
+	demand        *Demand
+	images        []string // the images of the pod, normalised
+	imageCount    int64
+	table         imageTable
+	nodes         int64 // in the cluster, candidates or not
+	maxSoftTaints int64 // over the feasible nodes
+}
+
+func newModel(cfg *config.Scheduler, pod *corev1.Pod, d *Demand, s *Snapshot) model {
+	m := model{cfg: cfg, demand: d, table: s.images, nodes: int64(len(s.nodes))}
+	m.addImages(pod.Spec.InitContainers)
+	m.addImages(pod.Spec.Containers)
+	for i := range pod.Spec.Volumes {
+		if image := pod.Spec.Volumes[i].Image; image != nil {
+			m.addImage(image.Reference)
+		}
+	}
+	return m
+}
+
+func (m *model) addImages(containers []corev1.Container) {
+	for i := range containers {
+		m.addImage(containers[i].Image)
+	}
+}
+
+func (m *model) addImage(name string) {
+	m.imageCount++
+	name = normalizedImage(name)
+	// An image that no node has scores nowhere.
+	if _, ok := m.table[name]; ok {
+		m.images = append(m.images, name)
+	}
+}
+
+// normalizedImage adds the tag "latest" where a name has none.
+func normalizedImage(name string) string {
+	if strings.LastIndex(name, ":") <= strings.LastIndex(name, "/") {
+		return name + ":latest"
+	}
+	return name
+}
+
+// pointRange is a range of points, both ends included.
+type pointRange struct {
+	min, max int64
+}
+
+// maxLevels bounds the fill levels examined on either side of the present one.
+// Nodes have at most 128 devices of a kind in practice (Neuron cores); beyond, a
+// time-sliced resource may have more, and its ends matter most.
+const maxLevels = 256
+
+// pointsWhileFilling is the range of points over every fill level that copies of
+// this pod bring the node to: from the level without the copies that its present
+// usage could consist of, to full. Going down as well as up makes the range the
+// same for all copies that fill the node, which keeps their terms identical.
+func (m *model) pointsWhileFilling(c *candidate) pointRange {
+	below, above := m.levels(c)
+	low, high := int64(math.MaxInt64), int64(math.MinInt64)
+	for level := -below; level < above; level++ {
+		points := m.resourcePoints(c.nodeState, level)
+		low, high = min(low, points), max(high, points)
+	}
+	fixed := m.cfg.PluginWeights.ImageLocality * m.imageLocality(c.node)
+	taints := m.taintPoints(c.softTaints)
+	return pointRange{min: low + fixed + taints.min, max: high + fixed + taints.max}
+}
+
+// levels returns how many copies of the pod the node's usage could hold, and how
+// many more fit (at least one, since the node is feasible).
+func (m *model) levels(c *candidate) (below, above int64) {
+	below, above = maxLevels, min(maxLevels, c.allocatable.get(corev1.ResourcePods)-c.used.pods)
+	for _, r := range m.demand.requests {
+		used := c.used.requests.get(r.name)
+		below = min(below, used/r.value)
+		above = min(above, (c.allocatable.get(r.name)-used)/r.value)
+	}
+	if m.demand.scoringCPU > 0 {
+		below = min(below, c.used.scoringCPU/m.demand.scoringCPU)
+	}
+	if m.demand.scoringMemory > 0 {
+		below = min(below, c.used.scoringMemory/m.demand.scoringMemory)
+	}
+	return max(below, 0), max(above, 1)
+}
+
+// resourcePoints is NodeResourcesFit plus BalancedAllocation when the pod comes
+// to the node after level more copies of it (fewer, when negative).
+func (m *model) resourcePoints(s *nodeState, level int64) int64 {
+	w := &m.cfg.PluginWeights
+	return w.NodeResourcesFit*m.fit(s, level) + w.BalancedAllocation*m.balanced(s, level)
+}
+
+// fit is NodeResourcesFit: the weighted mean over the configured resources of
+// the share that is free (LeastAllocated) or requested (MostAllocated) after
+// placement, in percent.
+func (m *model) fit(s *nodeState, level int64) int64 {
+	var sum, weights int64
+	for _, r := range m.cfg.ScoringStrategy.Resources {
+		name := corev1.ResourceName(r.Name)
+		request, used := m.scoringAmounts(s, name)
+		allocatable := s.allocatable.get(name)
+		if allocatable == 0 || request == 0 && isScalar(name) {
+			continue
+		}
+		requested := used + (level+1)*request
+		if m.cfg.ScoringStrategy.Type == config.SchedulerMostAllocated {
+			sum += r.Weight * (min(requested, allocatable) * maxNodeScore / allocatable)
+		} else {
+			sum += r.Weight * (max(allocatable-requested, 0) * maxNodeScore / allocatable)
+		}
+		weights += r.Weight
+	}
+	if weights == 0 {
+		return 0
+	}
+	return sum / weights
+}
+
+// scoringAmounts returns what the pod requests and what the node has in use, as
+// the scheduler's scoring counts them.
+func (m *model) scoringAmounts(s *nodeState, name corev1.ResourceName) (request, used int64) {
+	switch name {
+	case corev1.ResourceCPU:
+		return m.demand.scoringCPU, s.used.scoringCPU
+	case corev1.ResourceMemory:
+		return m.demand.scoringMemory, s.used.scoringMemory
+	default:
+		return m.demand.requests.get(name), s.used.requests.get(name)
+	}
+}
+
+// isScalar tells whether the scheduler skips the resource for pods that do not
+// ask for it.
+func isScalar(name corev1.ResourceName) bool {
+	return name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage
+}
+
+// balanced is NodeResourcesBalancedAllocation on CPU and memory, 0 for pods that
+// request neither.
+func (m *model) balanced(s *nodeState, level int64) int64 {
+	cpu, memory := m.demand.requests.get(corev1.ResourceCPU), m.demand.requests.get(corev1.ResourceMemory)
+	if cpu == 0 && memory == 0 {
+		return 0
+	}
+	usedCPU := s.used.requests.get(corev1.ResourceCPU) + level*cpu
+	usedMemory := s.used.requests.get(corev1.ResourceMemory) + level*memory
+	after := balance(s, usedCPU+cpu, usedMemory+memory)
+	if !m.cfg.BalancedBeforeAndAfter() {
+		return after
+	}
+	before := balance(s, usedCPU, usedMemory)
+	return maxNodeScore/2 + (maxNodeScore/2+after-before)/2
+}
+
+// balance is 100 * (1 - |CPU share - memory share| / 2): the standard deviation
+// of two values is half their distance.
+func balance(s *nodeState, cpu, memory int64) int64 {
+	allocatableCPU, allocatableMemory := s.allocatable.get(corev1.ResourceCPU), s.allocatable.get(corev1.ResourceMemory)
+	if allocatableCPU == 0 || allocatableMemory == 0 {
+		return maxNodeScore
+	}
+	cpuShare := min(float64(cpu)/float64(allocatableCPU), 1)
+	memoryShare := min(float64(memory)/float64(allocatableMemory), 1)
+	return int64((1 - math.Abs((cpuShare-memoryShare)/2)) * maxNodeScore)
+}
+
+// taintPoints is the range of TaintToleration: exactly full without untolerated
+// PreferNoSchedule taints, else between zero (the node has the most of those
+// the scheduler examines) and what the most in the whole cluster leave it.
+func (m *model) taintPoints(softTaints int64) pointRange {
+	w := m.cfg.PluginWeights.TaintToleration
+	if softTaints == 0 {
+		return pointRange{min: w * maxNodeScore, max: w * maxNodeScore}
+	}
+	most := max(m.maxSoftTaints, softTaints)
+	return pointRange{min: 0, max: w * (maxNodeScore - maxNodeScore*softTaints/most)}
+}
+
+// Thresholds of ImageLocality, in bytes.
+const (
+	imageMin = 23 << 20
+	imageMax = 1000 << 20 // per container
+)
+
+// imageLocality is ImageLocality: the sizes of the pod's images that are on the
+// node, each scaled by the share of nodes that have it, between the thresholds.
+func (m *model) imageLocality(n *node) int64 {
+	if len(m.images) == 0 {
+		return 0
+	}
+	var sum int64
+	for _, name := range m.images {
+		if !n.hasImage(name) {
+			continue
+		}
+		image := m.table[name]
+		spread := float64(image.nodes) / float64(m.nodes)
+		sum += int64(float64(image.size) * spread)
+	}
+	top := imageMax * m.imageCount
+	sum = min(max(sum, imageMin), top)
+	return maxNodeScore * (sum - imageMin) / (top - imageMin)
+}

@@ -1,0 +1,119 @@
+package scoring
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// node is what the index keeps of a Node. It is never changed.
+type node struct {
+	// object has only what matching needs: name, labels, taints.
+	object      *corev1.Node
+	allocatable amounts
+	// hash orders nodes of equal rank: the same on every replica, and scattered
+	// relative to the scheduler's own node order.
+	hash uint64
+	// ready, cordoned and leaving say whether a pod should go there at all;
+	// leaving: being deleted, or marked by an autoscaler for removal.
+	ready, cordoned, leaving bool
+	// excluded by the configuration's selector.
+	excluded bool
+	// images are the names of the images the node has.
+	images []string
+}
+
+// newNode reduces a Node to what decisions use.
+func newNode(n *corev1.Node, cfg *nodeRules) *node {
+	return &node{
+		object: &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
+			Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
+		},
+		allocatable: newAmounts(n.Status.Allocatable),
+		hash:        hashName(n.Name),
+		ready:       isReady(n),
+		cordoned:    n.Spec.Unschedulable,
+		leaving:     n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints),
+		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)),
+		images:      imageNames(n),
+	}
+}
+
+// equal tells whether two nodes of one name are the same to every decision.
+func (n *node) equal(o *node) bool {
+	return n.ready == o.ready && n.cordoned == o.cordoned && n.leaving == o.leaving &&
+		slices.Equal(n.allocatable, o.allocatable) &&
+		slices.Equal(n.images, o.images) &&
+		maps.Equal(n.object.Labels, o.object.Labels) &&
+		equality.Semantic.DeepEqual(n.object.Spec.Taints, o.object.Spec.Taints)
+}
+
+// hasHostname tells whether the node takes part in constraints on the hostname.
+func (n *node) hasHostname() bool {
+	_, ok := n.object.Labels[corev1.LabelHostname]
+	return ok
+}
+
+func isReady(n *corev1.Node) bool {
+	for i := range n.Status.Conditions {
+		if n.Status.Conditions[i].Type == corev1.NodeReady {
+			return n.Status.Conditions[i].Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func imageNames(n *corev1.Node) []string {
+	var names []string
+	for i := range n.Status.Images {
+		names = append(names, n.Status.Images[i].Names...)
+	}
+	return names
+}
+
+// nodeRules are the configured rules about nodes, prepared for use.
+type nodeRules struct {
+	exclude       labels.Selector
+	removalTaints []string
+}
+
+func newNodeRules(cfg config.Nodes) (*nodeRules, error) {
+	rules := &nodeRules{exclude: labels.Nothing(), removalTaints: cfg.RemovalTaints}
+	if cfg.ExcludeSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(cfg.ExcludeSelector)
+		if err != nil {
+			return nil, err
+		}
+		rules.exclude = selector
+	}
+	return rules, nil
+}
+
+// markedForRemoval tells whether a taint carries one of the configured keys.
+func (r *nodeRules) markedForRemoval(taints []corev1.Taint) bool {
+	for i := range taints {
+		for _, key := range r.removalTaints {
+			if taints[i].Key == key || isKeyPrefix(key) && strings.HasPrefix(taints[i].Key, key) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isKeyPrefix tells whether a configured taint key stands for all that begin
+// with it. No complete key can end so.
+func isKeyPrefix(key string) bool {
+	return strings.HasSuffix(key, "/") || strings.HasSuffix(key, "-")
+}
+
+// hasImage tells whether an image of that name is on the node.
+func (n *node) hasImage(name string) bool { return slices.Contains(n.images, name) }

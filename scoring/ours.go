@@ -1,0 +1,75 @@
+package scoring
+
+import (
+	"math"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// What we add to a pod is recognised by its shape, never by an annotation:
+// copies of a pod (kubectl debug --copy-to, a restore) lose annotations and keep
+// the spec.
+
+// IsOurTerm tells whether a preferred term has exactly our form: one field
+// requirement, metadata.name In one name, and nothing else.
+func IsOurTerm(term *corev1.PreferredSchedulingTerm) bool {
+	p := &term.Preference
+	return len(p.MatchExpressions) == 0 && len(p.MatchFields) == 1 &&
+		p.MatchFields[0].Key == metav1.ObjectNameField &&
+		p.MatchFields[0].Operator == corev1.NodeSelectorOpIn &&
+		len(p.MatchFields[0].Values) == 1
+}
+
+// IsOurConstraint tells whether a spread constraint is our neutral one.
+func IsOurConstraint(c *corev1.TopologySpreadConstraint) bool {
+	return c.TopologyKey == corev1.LabelHostname &&
+		c.WhenUnsatisfiable == corev1.ScheduleAnyway &&
+		c.LabelSelector != nil && len(c.LabelSelector.MatchLabels) == 0 &&
+		len(c.LabelSelector.MatchExpressions) == 1 &&
+		c.LabelSelector.MatchExpressions[0].Key == config.LabelNone
+}
+
+// IsOurAffinity tells whether a preferred pod-affinity term is the one of late
+// steering.
+func IsOurAffinity(term *corev1.WeightedPodAffinityTerm) bool {
+	t := &term.PodAffinityTerm
+	if t.TopologyKey != corev1.LabelHostname || t.LabelSelector == nil || len(t.LabelSelector.MatchExpressions) > 0 {
+		return false
+	}
+	_, late := t.LabelSelector.MatchLabels[config.LabelLate]
+	return late && len(t.LabelSelector.MatchLabels) == 1
+}
+
+// listsNode tells whether one of our terms on the pod names the node.
+func listsNode(pod *corev1.Pod, name string) bool {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return false
+	}
+	terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	for i := range terms {
+		if IsOurTerm(&terms[i]) && terms[i].Preference.MatchFields[0].Values[0] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// NeutralConstraint is the spread constraint that does nothing: it counts the
+// pods with a label that no pod has. Its presence alone keeps the scheduler from
+// applying its default constraints, which would spread replicas. The selector
+// must not be nil: the API server warns users about that.
+func NeutralConstraint() corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{
+		MaxSkew:           math.MaxInt32,
+		TopologyKey:       corev1.LabelHostname,
+		WhenUnsatisfiable: corev1.ScheduleAnyway,
+		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
+			Key:      config.LabelNone,
+			Operator: metav1.LabelSelectorOpIn,
+			Values:   []string{"none"},
+		}}},
+	}
+}

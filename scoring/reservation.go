@@ -1,0 +1,169 @@
+package scoring
+
+import (
+	"container/heap"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Between admission and binding a pod is invisible in the usage of nodes. So its
+// request has, at any time, at most one owner:
+//
+//	            watch event                       watch event
+//	reservation -----------> target / nominated -------------> bound
+//	     |                        |                              |
+//	     | TTL                    | age, unschedulable,          | terminal or
+//	     v                        v no longer trusted            v deleted
+//	    none                     none                           none
+//
+// The reservation lives in this process; everything to its right is read from
+// the pod itself, so that all replicas and restarts agree.
+
+// owner is who a pod's request is charged to.
+type owner int
+
+const (
+	ownerNone owner = iota
+	ownerTarget
+	ownerNominated
+	ownerBound
+)
+
+// charge is a load on a node.
+type charge struct {
+	node string
+	load load
+}
+
+// reservation is a charge that ends at a time, unless its pod is seen before.
+type reservation struct {
+	charge
+	until time.Time
+}
+
+// ownership says where a pod of the API counts, and until when (zero: no limit).
+type ownership struct {
+	owner owner
+	node  string
+	until time.Time
+}
+
+// ownershipOf reads the owner of a pod's request from the pod: bound before
+// nominated before target. A target counts only if it can be trusted, since
+// anyone may write the annotation: a forged one must not fill a node.
+func (ix *Index) ownershipOf(pod *corev1.Pod, now time.Time) ownership {
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return ownership{}
+	case pod.Spec.NodeName != "":
+		return ownership{owner: ownerBound, node: pod.Spec.NodeName}
+	case pod.Status.NominatedNodeName != "":
+		return ownership{owner: ownerNominated, node: pod.Status.NominatedNodeName}
+	}
+	target := pod.Annotations[config.AnnotationTarget]
+	until := pod.CreationTimestamp.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
+	if target == "" || !now.Before(until) || !ix.followsTarget(pod, target) {
+		return ownership{}
+	}
+	return ownership{owner: ownerTarget, node: target, until: until}
+}
+
+// followsTarget tells whether a pending pod's target annotation agrees with the
+// rest of the pod: the terms are there and the scheduler can still follow them.
+// Whether its namespace is opted in is checked where the charge is applied,
+// since that may change.
+func (ix *Index) followsTarget(pod *corev1.Pod, target string) bool {
+	return pod.DeletionTimestamp == nil &&
+		len(pod.Spec.SchedulingGates) == 0 &&
+		ServedScheduler(ix.cfg, pod.Spec.SchedulerName) &&
+		listsNode(pod, target) &&
+		!isUnschedulable(pod)
+}
+
+// ServedScheduler tells whether pods of that spec.schedulerName are steered.
+func ServedScheduler(cfg config.Configuration, name string) bool {
+	if name == "" {
+		name = corev1.DefaultSchedulerName
+	}
+	for _, n := range cfg.SchedulerNames {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func isUnschedulable(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type == corev1.PodScheduled {
+			return c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+		}
+	}
+	return false
+}
+
+// reserve charges a decision to its target until the pod is seen or the TTL is
+// over. It returns false, and charges nothing, when the target no longer has
+// room, because another decision took it since the snapshot. Call under lock.
+func (ix *Index) reserve(uid types.UID, target string, d *Demand, now time.Time) bool {
+	ix.release(uid) // a reinvocation replaces the pod's own reservation
+	state := ix.states[target]
+	if state == nil || !fits(state, d) {
+		return false
+	}
+	r := reservation{
+		charge: charge{node: target, load: d.load(true)},
+		until:  now.Add(ix.cfg.InFlight.ReservationTTL.Duration),
+	}
+	ix.reservations[uid] = r
+	ix.apply(1, r.charge)
+	heap.Push(&ix.expiries, expiry{at: r.until, reservation: uid})
+	return true
+}
+
+// release ends a reservation, if there is one. Call under lock.
+func (ix *Index) release(uid types.UID) {
+	if r, ok := ix.reservations[uid]; ok {
+		delete(ix.reservations, uid)
+		ix.apply(-1, r.charge)
+	}
+}
+
+// expiry is the end of a reservation, or of the time a pod's target counts.
+type expiry struct {
+	at          time.Time
+	reservation types.UID
+	pod         types.UID
+}
+
+// expiries is a heap, soonest first.
+type expiries []expiry
+
+func (e expiries) Len() int           { return len(e) }
+func (e expiries) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e expiries) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *expiries) Push(x any)        { *e = append(*e, x.(expiry)) }
+func (e *expiries) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// expire ends what is over at now. Call under lock.
+func (ix *Index) expire(now time.Time) {
+	for len(ix.expiries) > 0 && !now.Before(ix.expiries[0].at) {
+		e := heap.Pop(&ix.expiries).(expiry)
+		if r, ok := ix.reservations[e.reservation]; ok && !now.Before(r.until) {
+			ix.release(e.reservation)
+		}
+		if r := ix.pods[e.pod]; r != nil && r.owner == ownerTarget && !now.Before(r.until) {
+			ix.charge(r, ownership{})
+		}
+	}
+}

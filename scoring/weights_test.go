@@ -1,0 +1,127 @@
+package scoring
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+func TestChain(t *testing.T) {
+	same := func(n int, r pointRange) []pointRange {
+		out := make([]pointRange, n)
+		for i := range out {
+			out[i] = r
+		}
+		return out
+	}
+	tests := map[string]struct {
+		points        []pointRange
+		shared, first int64
+		want          []int64
+	}{
+		"one node":  {points: same(1, pointRange{100, 100}), first: 100, want: []int64{100}},
+		"none":      {first: 100},
+		"no weight": {points: same(2, pointRange{0, 0}), first: 0},
+		// gap = ceil((0-0+2)/2) = 1: 100, floor(99), floor(99*.99)=98, ...
+		"equal nodes": {points: same(4, pointRange{0, 0}), first: 100, want: []int64{100, 99, 98, 97}},
+		// gap = ceil((48+2)/2) = 25: 100, 75, floor(56.25), floor(42), floor(31.5), ...
+		"the usual node": {points: same(8, pointRange{118, 166}), first: 100, want: []int64{100, 75, 56, 42, 31, 23, 17, 12}},
+		// gap(1,2) = ceil((210-0+2)/2) = 106 > 100: the second cannot be listed.
+		"no lead is large enough": {points: []pointRange{{0, 0}, {210, 210}}, first: 100, want: []int64{100}},
+		// The second has 300 points less: gap = (0-300+2)/2 < 0, any smaller weight will do.
+		"a node the scheduler dislikes anyway": {points: []pointRange{{300, 300}, {0, 0}}, first: 100, want: []int64{100, 99}},
+		// gap(1,2) = ceil((0-100+2)/2) = -49: t(2) = 99. gap(1,3) = ceil((100-100+2)/2) = 1: 99.
+		// gap(2,3) = ceil((100-0+2)/2) = 51: t(3) = floor(99*.49) = 48.
+		"every earlier node counts": {points: []pointRange{{100, 100}, {0, 0}, {100, 100}}, first: 100, want: []int64{100, 99, 48}},
+		// shared 40, first 9: t(1) = 49; gap 1: t(2) = min(48, floor(48.51)) = 48; t(3) = floor(47.52) = 47
+		"beside the user's weights": {points: same(3, pointRange{0, 0}), shared: 40, first: 9, want: []int64{9, 8, 7}},
+		// t(1) = 49; gap 25: t(2) = floor(36.75) < 40, no weight left.
+		"the user's weights leave no room": {points: same(3, pointRange{118, 166}), shared: 40, first: 9, want: []int64{9}},
+	}
+	cfg := config.Default()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, chain(tc.points, tc.shared, tc.first, &cfg)); diff != "" {
+				t.Errorf("weights (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The property the chain is built for: for any points within the ranges, the
+// first feasible node of the list beats every later one, whichever of the
+// earlier ones are full.
+func TestChainOrderHolds(t *testing.T) {
+	cfg := config.Default()
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		points := make([]pointRange, 2+random.IntN(9))
+		for i := range points {
+			low := random.Int64N(200)
+			points[i] = pointRange{low, low + random.Int64N(60)}
+		}
+		cfg.Scheduler.PluginWeights.NodeAffinity = 1 + random.Int64N(3)
+		var shared, first int64 = 0, maxWeight
+		if random.IntN(2) == 0 {
+			shared, first = random.Int64N(200), random.Int64N(maxWeight)
+		}
+		weights := chain(points, shared, first, &cfg)
+		for k := range weights {
+			if problem := beatsAllLater(points, weights, shared, k, &cfg, random); problem != "" {
+				t.Fatalf("points %v, shared %d, weights %v: %s", points, shared, weights, problem)
+			}
+		}
+	}
+}
+
+// beatsAllLater scores as kube-scheduler does, with node k the first feasible.
+func beatsAllLater(points []pointRange, weights []int64, shared int64, k int, cfg *config.Configuration, random *rand.Rand) string {
+	total := func(i int) int64 {
+		affinity := maxNodeScore * (shared + weights[i]) / (shared + weights[k]) // DefaultNormalizeScore
+		other := points[i].min + random.Int64N(points[i].max-points[i].min+1)
+		return cfg.Scheduler.PluginWeights.NodeAffinity*affinity + other
+	}
+	for l := k + 1; l < len(weights); l++ {
+		if a, b := total(k), total(l); a < b+cfg.Weights.Margin {
+			return fmt.Sprintf("node %d has %d points, node %d has %d", k, a, l, b)
+		}
+	}
+	return ""
+}
+
+func TestUnlistedMayWin(t *testing.T) {
+	cfg := config.Default()
+	tests := map[string]struct {
+		unlisted       int64
+		first          pointRange
+		shared, weight int64
+		want           bool
+	}{
+		// The lead is 2*100 = 200 points.
+		"far behind":              {unlisted: 166, first: pointRange{118, 166}, weight: 100, want: false}, // 200-48 >= 2
+		"exactly the margin":      {unlisted: 198, first: pointRange{0, 0}, weight: 100, want: false},
+		"one point short":         {unlisted: 199, first: pointRange{0, 0}, weight: 100, want: true},
+		"with the user's weights": {unlisted: 48, first: pointRange{0, 0}, shared: 90, weight: 9, want: true}, // lead 2*(100-90) = 20
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := unlistedMayWin(tc.unlisted, tc.first, tc.shared, tc.weight, &cfg); got != tc.want {
+				t.Errorf("got %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDivisions(t *testing.T) {
+	for _, tc := range []struct{ x, y, floor, ceil int64 }{
+		{7, 2, 3, 4}, {-7, 2, -4, -3}, {6, 2, 3, 3}, {-6, 2, -3, -3}, {0, 2, 0, 0},
+	} {
+		if f, c := floorDiv(tc.x, tc.y), ceilDiv(tc.x, tc.y); f != tc.floor || c != tc.ceil {
+			t.Errorf("%d/%d: floor %d ceil %d, want %d %d", tc.x, tc.y, f, c, tc.floor, tc.ceil)
+		}
+	}
+}

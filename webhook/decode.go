@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// submission is the pod of a request.
+type submission struct {
+	// raw is the pod as received; the patch applies to it.
+	raw []byte
+	// pod is raw, decoded.
+	pod *corev1.Pod
+	// user is pod without the parts we added earlier: on a reinvocation, or on a
+	// copy of a pod that was steered.
+	user *corev1.Pod
+	// ours says which those parts are.
+	ours ownParts
+}
+
+// ownParts are the parts of a pod that have the shape of ours.
+type ownParts struct {
+	// terms, constraints and affinities are indices into the preferred node
+	// terms, the spread constraints and the preferred pod-affinity terms.
+	terms, constraints, affinities []int
+	// annotations and labels are keys.
+	annotations, labels []string
+}
+
+func (o *ownParts) any() bool {
+	return len(o.terms)+len(o.constraints)+len(o.affinities)+len(o.annotations)+len(o.labels) > 0
+}
+
+// decode reads the pod of a request, with the API server's own rules: names are
+// case-sensitive, unknown fields are ignored.
+func decode(req admission.Request) (*submission, scoring.Reason) {
+	s := &submission{raw: req.Object.Raw, pod: &corev1.Pod{}}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.raw, s.pod); err != nil {
+		return nil, ReasonUndecodable
+	}
+	s.user, s.ours = separate(s.pod)
+	return s, scoring.ReasonNone
+}
+
+// separate returns the pod without our parts, and which they are. The pod itself
+// is not changed; what stays is shared.
+func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
+	var ours ownParts
+	user := *pod
+	for _, key := range []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission, config.AnnotationRanking} {
+		if _, ok := pod.Annotations[key]; ok {
+			ours.annotations = append(ours.annotations, key)
+		}
+	}
+	if _, ok := pod.Labels[config.LabelLate]; ok {
+		ours.labels = append(ours.labels, config.LabelLate)
+	}
+	user.Spec.TopologySpreadConstraints, ours.constraints = split(pod.Spec.TopologySpreadConstraints, scoring.IsOurConstraint)
+	if pod.Spec.Affinity == nil {
+		return &user, ours
+	}
+	affinity := *pod.Spec.Affinity
+	if affinity.NodeAffinity != nil {
+		nodes := *affinity.NodeAffinity
+		nodes.PreferredDuringSchedulingIgnoredDuringExecution, ours.terms =
+			split(nodes.PreferredDuringSchedulingIgnoredDuringExecution, scoring.IsOurTerm)
+		affinity.NodeAffinity = &nodes
+	}
+	if affinity.PodAffinity != nil {
+		pods := *affinity.PodAffinity
+		pods.PreferredDuringSchedulingIgnoredDuringExecution, ours.affinities =
+			split(pods.PreferredDuringSchedulingIgnoredDuringExecution, scoring.IsOurAffinity)
+		affinity.PodAffinity = &pods
+	}
+	user.Spec.Affinity = &affinity
+	return &user, ours
+}
+
+// split returns the elements that are not ours and the indices of those that
+// are.
+func split[T any](all []T, isOurs func(*T) bool) (rest []T, ours []int) {
+	for i := range all {
+		if isOurs(&all[i]) {
+			ours = append(ours, i)
+		} else {
+			rest = append(rest, all[i])
+		}
+	}
+	return rest, ours
+}

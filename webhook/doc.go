@@ -1,0 +1,14 @@
+// Package webhook answers the API server: it turns an admission request for a
+// pod into a patch, or into nothing, and never into a refusal.
+//
+// Files in reading order:
+//
+//   - handler.go: START HERE, Handle from request to response
+//   - decode.go: the pod of a request, and what of it we added earlier
+//   - eligibility.go: which pods are left alone, and why
+//   - patch.go: from a decision to JSON patch operations
+//   - outcome.go: what came of a request, for log and metrics
+//   - metrics.go: the metrics
+//   - http.go: bytes in, bytes out
+//   - setup.go: the server
+package webhook

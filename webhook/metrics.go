@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// Metrics are the webhook's metrics. Label values are our own short words only,
+// so their number is bounded.
+type Metrics struct {
+	decisions *prometheus.CounterVec
+	duration  prometheus.Histogram
+	invalid   prometheus.Counter
+	busy      prometheus.Counter
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "gpu_binpacker_decisions_total",
+			Help: "Admission requests answered, by steering (ranked, late, none), reason for none, and whether it was a dry run.",
+		}, []string{"steering", "reason", "dry_run"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "gpu_binpacker_decision_duration_seconds",
+			Help: "Time from a decoded admission request to its response.",
+			// From a skipped pod on an idle machine to the decision timeout.
+			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1},
+		}),
+		invalid: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gpu_binpacker_invalid_requests_total",
+			Help: "HTTP requests that were no valid AdmissionReview and got a non-2xx status.",
+		}),
+		busy: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "gpu_binpacker_busy_requests_total",
+			Help: "HTTP requests turned away with status 503 because too many were under way.",
+		}),
+	}
+	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy)
+	return m
+}
+
+// RegisterIndex registers gauges that read the index when they are scraped.
+func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
+	gauge := func(name, help string, value func(scoring.IndexSize) int) {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
+			func() float64 { return float64(value(index.Size())) }))
+	}
+	gauge("gpu_binpacker_index_nodes", "Nodes in the index.", func(s scoring.IndexSize) int { return s.Nodes })
+	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s scoring.IndexSize) int { return s.Pods })
+	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s scoring.IndexSize) int { return s.Reservations })
+	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(scoring.IndexSize) int {
+		if index.Synced() {
+			return 1
+		}
+		return 0
+	})
+}
+
+func (m *Metrics) observe(o outcome, took time.Duration) {
+	dryRun := "false"
+	if o.dryRun {
+		dryRun = "true"
+	}
+	m.decisions.WithLabelValues(o.steering(), string(o.reason), dryRun).Inc()
+	m.duration.Observe(took.Seconds())
+}

@@ -1,0 +1,68 @@
+package webhook
+
+import (
+	"fmt"
+	"runtime/debug"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// outcome is what came of a request, for the response, the log and the metrics.
+type outcome struct {
+	// reason says why the pod is not ranked, if it is not.
+	reason   scoring.Reason
+	decision scoring.Decision
+	// patch is a JSON patch, nil for none.
+	patch  []byte
+	dryRun bool
+}
+
+// skipped is the outcome of a pod that is left alone.
+func skipped(reason scoring.Reason) outcome { return outcome{reason: reason} }
+
+// steering is the kind of the outcome, one of a few words: a metric label.
+func (o *outcome) steering() string {
+	switch {
+	case o.reason == scoring.ReasonNone:
+		return config.SteeringRanked
+	case o.reason == scoring.ReasonNothingFits && o.decision.Late != nil:
+		return config.SteeringLate
+	default:
+		return "none"
+	}
+}
+
+// response allows the request. There is no other kind of response.
+func (o *outcome) response(uid types.UID) admission.Response {
+	r := admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{UID: uid, Allowed: true}}
+	if o.patch != nil {
+		jsonPatch := admissionv1.PatchTypeJSONPatch
+		r.Patch, r.PatchType = o.patch, &jsonPatch
+	}
+	return r
+}
+
+// logOutcome writes one line per decision at debug level: names and numbers, no
+// part of the pod. Our own failures are errors.
+func (h *Handler) logOutcome(req admission.Request, o outcome) {
+	log := h.log.WithValues("namespace", req.Namespace, "requestUID", req.UID)
+	switch o.reason {
+	case ReasonPatch, ReasonTimeout:
+		log.Info("Pod admitted without steering because of a failure", "reason", o.reason)
+	case ReasonPanic: // logged with its stack already
+	default:
+		log.V(1).Info("Decided", "steering", o.steering(), "reason", o.reason, "target", o.decision.Target(),
+			"feasible", o.decision.Feasible, "listed", len(o.decision.Ranking),
+			"unlistedMayWin", o.decision.UnlistedMayWin, "dryRun", o.dryRun)
+	}
+}
+
+func (h *Handler) logPanic(req admission.Request, p any) {
+	h.log.Error(fmt.Errorf("panic: %v", p), "Pod admitted without steering because of a panic",
+		"namespace", req.Namespace, "requestUID", req.UID, "stack", string(debug.Stack()))
+}
