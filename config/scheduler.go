@@ -12,6 +12,9 @@ type Scheduler struct {
 	PluginWeights PluginWeights `json:"pluginWeights"`
 	// ScoringStrategy is that of NodeResourcesFit.
 	ScoringStrategy ScoringStrategy `json:"scoringStrategy"`
+	// PercentageOfNodesToScore is the scheduler's setting of that name, 0 to 100.
+	// Default 0: from 50 percent down to 5, by the number of nodes.
+	PercentageOfNodesToScore int64 `json:"percentageOfNodesToScore"`
 	// DefaultConstraints is System (default: the built-in spreading) or List.
 	// With List an administrator has set constraints for all pods, perhaps hard
 	// ones, which a constraint of ours would switch off, so none is added.

@@ -115,6 +115,8 @@ func validateSteering(c Configuration) field.ErrorList {
 	ranking, weights := field.NewPath("ranking"), field.NewPath("weights")
 	errs = append(errs, oneOf(ranking.Child("strategy"), c.Ranking.Strategy, StrategyBestFit, StrategyMostAllocated)...)
 	errs = append(errs, oneOf(ranking.Child("emptyNodes"), c.Ranking.EmptyNodes, SmallestFirst, LargestFirst)...)
+	errs = append(errs, oneOf(weights.Child("weighting"), c.Weights.Weighting, WeightingChain, WeightingEqual)...)
+	errs = append(errs, inRange(weights.Child("tailTerms"), c.Weights.TailTerms, 0, 100)...)
 	errs = append(errs, inRange(weights.Child("maxTerms"), c.Weights.MaxTerms, 1, 100)...)
 	errs = append(errs, inRange(weights.Child("margin"), c.Weights.Margin, 1, 100)...)
 	spreading, late := field.NewPath("spreading"), field.NewPath("lateSteering")
@@ -140,6 +142,7 @@ func validateScheduler(path *field.Path, s Scheduler) field.ErrorList {
 	errs = append(errs, inRange(weights.Child("nodeResourcesFit"), w.NodeResourcesFit, 0, 100)...)
 	errs = append(errs, inRange(weights.Child("balancedAllocation"), w.BalancedAllocation, 0, 100)...)
 	errs = append(errs, inRange(weights.Child("imageLocality"), w.ImageLocality, 0, 100)...)
+	errs = append(errs, inRange(path.Child("percentageOfNodesToScore"), s.PercentageOfNodesToScore, 0, 100)...)
 	strategy := path.Child("scoringStrategy")
 	errs = append(errs, oneOf(strategy.Child("type"), s.ScoringStrategy.Type, SchedulerLeastAllocated, SchedulerMostAllocated)...)
 	if len(s.ScoringStrategy.Resources) == 0 {

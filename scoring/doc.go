@@ -16,7 +16,11 @@
 //   - weights.go: from order to weights
 //   - index.go: nodes and their usage, from events
 //   - node.go: what is kept of a node
+//   - images.go: which images are on how many nodes
+//   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
+//   - landing.go: where steered pods went
+//   - late.go: the soft pod affinity for pods that have to wait
 //   - ours.go: the parts of a pod that we added earlier
 //   - informer.go: the event handlers that feed the index
 package scoring

@@ -23,6 +23,75 @@ const (
 	NodeInsufficient NodeReason = "not enough free"
 )
 
+// found is what filtering the nodes found.
+type found struct {
+	candidates []candidate
+	// hostnames: every candidate carries the hostname label.
+	hostnames bool
+	// userMax is the heaviest of the user's own preferred weights, 0 for none.
+	userMax int64
+	// softTaints is the most PreferNoSchedule taints on a candidate.
+	softTaints int64
+}
+
+// feasible returns the nodes that can take the pod.
+func (s *Scorer) feasible(v view, pod *corev1.Pod, demand *Demand) (found, Reason) {
+	filter := newPodFilter(pod, demand)
+	user, userMax, err := userPreferences(pod)
+	if err != nil {
+		return found{}, ReasonInvalidAffinity
+	}
+	f := found{hostnames: true, userMax: userMax}
+	matching := 0
+	for i := range v.nodes {
+		state := v.state(i)
+		reason, err := filter.check(state)
+		if err != nil {
+			return found{}, ReasonInvalidAffinity
+		}
+		if filter.constrained && matching < 2 && reason != NodeNoResource {
+			if ok, _ := filter.matches(state); ok {
+				matching++
+			}
+		}
+		if reason != NodeFeasible {
+			continue
+		}
+		c := newCandidate(state, &filter, user, v.perGPU)
+		f.candidates = append(f.candidates, c)
+		f.hostnames = f.hostnames && state.hasHostname()
+		f.softTaints = max(f.softTaints, c.softTaints)
+	}
+	switch {
+	case isPinned(pod) || filter.constrained && matching == 1 && len(f.candidates) == 1:
+		return f, ReasonPinned
+	case len(f.candidates) == 0:
+		return f, ReasonNothingFits
+	}
+	return f, ReasonNone
+}
+
+// userPreferences prepares the pod's own preferred node-affinity terms and
+// returns their largest weight; nil and 0 when it has none.
+func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, error) {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return nil, 0, nil
+	}
+	terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	if len(terms) == 0 {
+		return nil, 0, nil
+	}
+	prepared, err := nodeaffinity.NewPreferredSchedulingTerms(terms)
+	if err != nil {
+		return nil, 0, err
+	}
+	var heaviest int64
+	for i := range terms {
+		heaviest = max(heaviest, int64(terms[i].Weight))
+	}
+	return prepared, heaviest, nil
+}
+
 // podFilter is what the filter needs of a pod, prepared once per decision.
 type podFilter struct {
 	demand      *Demand

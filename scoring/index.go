@@ -3,8 +3,6 @@ package scoring
 import (
 	"container/heap"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +43,10 @@ type Index struct {
 	snapshot *Snapshot
 	// imagesShared is true while a snapshot holds the image table.
 	imagesShared bool
+	// waiting is how many steered pods are pending; landings says where the
+	// others went.
+	waiting  int
+	landings map[Landing]int
 }
 
 // podRecord is what is kept of a pod that counts somewhere, or may.
@@ -54,6 +56,8 @@ type podRecord struct {
 	// load is what the pod takes; applied tells whether it is charged now.
 	load    load
 	applied bool
+	// waiting: the pod is steered and pending.
+	waiting bool
 }
 
 // NewIndex returns an empty index. The clock is for tests; nil means time.Now.
@@ -75,6 +79,7 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		reservations: map[types.UID]reservation{},
 		enabled:      map[string]bool{},
 		images:       imageTable{},
+		landings:     map[Landing]int{},
 	}, nil
 }
 
@@ -127,12 +132,11 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 		record = &podRecord{namespace: pod.Namespace}
 	}
 	next := ix.ownershipOf(pod, now)
+	ix.track(record, pod)
 	if next.owner == ownerNone {
 		ix.charge(record, next)
 		delete(ix.pods, pod.UID)
-		// A pending pod is remembered, so that an update is not taken for the
-		// first sight of it.
-		if pod.Spec.NodeName == "" && pod.Annotations[config.AnnotationAdmission] != "" {
+		if record.waiting {
 			ix.pods[pod.UID] = record
 		}
 		return
@@ -155,6 +159,7 @@ func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if record := ix.pods[uid]; record != nil {
+		ix.setWaiting(record, false)
 		ix.charge(record, ownership{})
 		delete(ix.pods, uid)
 	}
@@ -182,16 +187,18 @@ func (ix *Index) SetNamespace(name string, enabled bool) {
 
 // IndexSize is how much an index holds.
 type IndexSize struct {
-	// Nodes that exist, pods that count somewhere, and decisions whose pod was
-	// not seen yet.
+	// Nodes that exist, pods that count somewhere or are waited for, and decisions
+	// whose pod was not seen yet.
 	Nodes, Pods, Reservations int
+	// Waiting are steered pods that have no node yet.
+	Waiting int
 }
 
 // Size returns how much the index holds.
 func (ix *Index) Size() IndexSize {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return IndexSize{Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations)}
+	return IndexSize{Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations), Waiting: ix.waiting}
 }
 
 // Snapshot returns the present state.
@@ -213,14 +220,6 @@ func (ix *Index) current(now time.Time) *Snapshot {
 		ix.imagesShared = true
 	}
 	return ix.snapshot
-}
-
-func companionsOf(cpu, memory *histogram) companions {
-	c := companions{cpu: cpu.median(), memory: memory.median()}
-	if c.cpu == 0 || c.memory == 0 {
-		return defaultCompanions
-	}
-	return c
 }
 
 // charge moves a record's load to where next says. Call under lock.
@@ -267,62 +266,6 @@ func (ix *Index) put(name string, s *nodeState) {
 		return
 	}
 	ix.states[name] = s
-}
-
-// countCompanions counts what a GPU pod takes along, per GPU. Call under lock.
-func (ix *Index) countCompanions(sign int32, l load) {
-	var gpus int64
-	for _, a := range l.requests {
-		if ix.cfg.Resources.IsGPU(string(a.name)) {
-			gpus += a.value
-		}
-	}
-	if gpus > 0 {
-		ix.cpuPerGPU.add(sign, l.requests.get(corev1.ResourceCPU)/gpus)
-		ix.memoryPerGPU.add(sign, l.requests.get(corev1.ResourceMemory)/gpus)
-	}
-}
-
-// countImages moves a node's images from its old to its new state. The size of
-// an image is the one first seen, as in the scheduler's cache. Call under lock.
-func (ix *Index) countImages(old, next *node, object *corev1.Node) {
-	if old != nil && next != nil && slices.Equal(old.images, next.images) {
-		return
-	}
-	if ix.imagesShared {
-		ix.images = maps.Clone(ix.images)
-		ix.imagesShared = false
-	}
-	if next != nil {
-		for i := range object.Status.Images {
-			for _, name := range object.Status.Images[i].Names {
-				ix.addImage(name, object.Status.Images[i].SizeBytes)
-			}
-		}
-	}
-	if old != nil {
-		for _, name := range old.images {
-			ix.removeImage(name)
-		}
-	}
-}
-
-func (ix *Index) addImage(name string, size int64) {
-	state, ok := ix.images[name]
-	if !ok {
-		state.size = size
-	}
-	state.nodes++
-	ix.images[name] = state
-}
-
-func (ix *Index) removeImage(name string) {
-	state := ix.images[name]
-	if state.nodes--; state.nodes <= 0 {
-		delete(ix.images, name)
-		return
-	}
-	ix.images[name] = state
 }
 
 // hashName orders names in a way that is the same everywhere and has nothing to

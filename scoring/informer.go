@@ -107,7 +107,7 @@ func StripPod(obj any) (any, error) {
 
 func ourAnnotations(all map[string]string) map[string]string {
 	var ours map[string]string
-	for _, key := range []string{config.AnnotationTarget, config.AnnotationAdmission} {
+	for _, key := range []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission} {
 		if v, ok := all[key]; ok {
 			if ours == nil {
 				ours = map[string]string{}

@@ -9,6 +9,24 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
+// rank returns the best candidates in order, as many as there may be terms in a
+// cluster of that many nodes. If the user has preferences, only the best class
+// of nodes by them is listed.
+func (s *Scorer) rank(f found, nodes int) []candidate {
+	b := best{n: s.cfg.Weights.MaxTerms + tailTerms(&s.cfg, nodes, len(f.candidates)), order: s.order}
+	for i := range f.candidates {
+		b.add(&f.candidates[i])
+	}
+	if f.userMax > 0 {
+		for i := range b.top {
+			if b.top[i].userScore != b.top[0].userScore || b.top[i].softTaints != b.top[0].softTaints {
+				return b.top[:i]
+			}
+		}
+	}
+	return b.top
+}
+
 // candidate is a node that can take the pod, with what its rank depends on.
 type candidate struct {
 	*nodeState

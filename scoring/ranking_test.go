@@ -121,7 +121,7 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 	v := view{Snapshot: c.Snapshot()}
 	f, _ := c.feasible(v, pod, &demand)
 	var out []string
-	for _, n := range c.rank(f) {
+	for _, n := range c.rank(f, len(v.nodes)) {
 		out = append(out, n.object.Name)
 	}
 	return out

@@ -1,12 +1,10 @@
 package scoring
 
 import (
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -28,8 +26,12 @@ type Request struct {
 type Decision struct {
 	// Reason says why there is no ranking; ReasonNone when there is one.
 	Reason Reason
-	// Ranking lists the nodes that get a term, best first, with falling weights.
+	// Ranking lists the nodes that get a term, best first, with falling weights;
+	// the last Tail of them share one weight.
 	Ranking []RankedNode
+	// Tail is how many nodes are listed only so that the part of a large cluster
+	// that the scheduler examines holds one.
+	Tail int
 	// Feasible is how many nodes can take the pod.
 	Feasible int
 	// Late is set when the pod is to get late steering.
@@ -157,154 +159,26 @@ func (s *Scorer) decideOn(v view, pod *corev1.Pod, demand *Demand) Decision {
 	case reason != ReasonNone:
 		return Decision{Reason: reason}
 	}
-	ranked := s.rank(found)
-	weights, unlistedMayWin := s.weigh(v, pod, demand, ranked, found)
-	if len(weights) == 0 {
+	ranked := s.rank(found, len(v.nodes))
+	weighed := s.weigh(v.Snapshot, pod, demand, ranked, found)
+	if len(weighed.weights) == 0 {
 		return Decision{Reason: ReasonUserPreference, Feasible: len(found.candidates)}
 	}
 	d := Decision{
-		Ranking:             make([]RankedNode, len(weights)),
+		Ranking:             make([]RankedNode, len(weighed.weights)),
+		Tail:                weighed.tail,
 		Feasible:            len(found.candidates),
 		NeutralizeSpreading: s.mayNeutralize(found.hostnames),
-		UnlistedMayWin:      unlistedMayWin,
+		UnlistedMayWin:      weighed.unlistedMayWin,
 	}
-	for i, w := range weights {
-		c := &ranked[i]
+	for i, w := range weighed.weights {
+		c := &ranked[weighed.listed[i]]
 		d.Ranking[i] = RankedNode{Name: c.object.Name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
 	}
 	if s.cfg.LateSteering.Mode == config.LateAlways {
 		d.Late = s.late(pod, demand)
 	}
 	return d
-}
-
-// found is what filtering the nodes found.
-type found struct {
-	candidates []candidate
-	// hostnames: every candidate carries the hostname label.
-	hostnames bool
-	// userMax is the heaviest of the user's own preferred weights, 0 for none.
-	userMax int64
-	// softTaints is the most PreferNoSchedule taints on a candidate.
-	softTaints int64
-}
-
-// feasible returns the nodes that can take the pod.
-func (s *Scorer) feasible(v view, pod *corev1.Pod, demand *Demand) (found, Reason) {
-	filter := newPodFilter(pod, demand)
-	user, userMax, err := userPreferences(pod)
-	if err != nil {
-		return found{}, ReasonInvalidAffinity
-	}
-	f := found{hostnames: true, userMax: userMax}
-	matching := 0
-	for i := range v.nodes {
-		state := v.state(i)
-		reason, err := filter.check(state)
-		if err != nil {
-			return found{}, ReasonInvalidAffinity
-		}
-		if filter.constrained && matching < 2 && reason != NodeNoResource {
-			if ok, _ := filter.matches(state); ok {
-				matching++
-			}
-		}
-		if reason != NodeFeasible {
-			continue
-		}
-		c := newCandidate(state, &filter, user, v.perGPU)
-		f.candidates = append(f.candidates, c)
-		f.hostnames = f.hostnames && state.hasHostname()
-		f.softTaints = max(f.softTaints, c.softTaints)
-	}
-	switch {
-	case isPinned(pod) || filter.constrained && matching == 1 && len(f.candidates) == 1:
-		return f, ReasonPinned
-	case len(f.candidates) == 0:
-		return f, ReasonNothingFits
-	}
-	return f, ReasonNone
-}
-
-// userPreferences prepares the pod's own preferred node-affinity terms and
-// returns their largest weight; nil and 0 when it has none.
-func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, error) {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return nil, 0, nil
-	}
-	terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-	if len(terms) == 0 {
-		return nil, 0, nil
-	}
-	prepared, err := nodeaffinity.NewPreferredSchedulingTerms(terms)
-	if err != nil {
-		return nil, 0, err
-	}
-	var heaviest int64
-	for i := range terms {
-		heaviest = max(heaviest, int64(terms[i].Weight))
-	}
-	return prepared, heaviest, nil
-}
-
-// rank returns the best candidates in order, as many as there may be terms. If
-// the user has preferences, only the best class of nodes by them is listed.
-func (s *Scorer) rank(f found) []candidate {
-	b := best{n: s.cfg.Weights.MaxTerms, order: s.order}
-	for i := range f.candidates {
-		b.add(&f.candidates[i])
-	}
-	if f.userMax > 0 {
-		for i := range b.top {
-			if b.top[i].userScore != b.top[0].userScore || b.top[i].softTaints != b.top[0].softTaints {
-				return b.top[:i]
-			}
-		}
-	}
-	return b.top
-}
-
-// weigh returns the weights of the ranked nodes, and whether an unlisted one may
-// still win.
-func (s *Scorer) weigh(v view, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) ([]int64, bool) {
-	m := newModel(&s.cfg.Scheduler, pod, demand, v.Snapshot)
-	m.maxSoftTaints = f.softTaints
-	points := make([]pointRange, len(ranked))
-	for i := range ranked {
-		points[i] = m.pointsWhileFilling(&ranked[i])
-	}
-	shared, first := ranked[0].userScore, int64(maxWeight)
-	if f.userMax > 0 {
-		// Karpenter reads only the heaviest preferred term: it must stay the
-		// user's.
-		first = min(first, f.userMax-1)
-	}
-	weights := chain(points, shared, first, &s.cfg)
-	if len(weights) == 0 {
-		return nil, false
-	}
-	unlisted := s.mostUnlistedPoints(&m, f, ranked[:len(weights)])
-	return weights, unlistedMayWin(unlisted, points[0], shared, weights[0], &s.cfg)
-}
-
-// mostUnlistedPoints is an upper bound of what the other plugins give any
-// feasible node without a term, math.MinInt64 when all are listed.
-func (s *Scorer) mostUnlistedPoints(m *model, f found, listed []candidate) int64 {
-	names := make(map[string]bool, len(listed))
-	for i := range listed {
-		names[listed[i].object.Name] = true
-	}
-	most := int64(math.MinInt64)
-	for i := range f.candidates {
-		c := &f.candidates[i]
-		if c.softTaints > listed[0].softTaints || c.userScore < listed[0].userScore || names[c.object.Name] {
-			continue
-		}
-		w := &m.cfg.PluginWeights
-		most = max(most, w.NodeResourcesFit*m.fit(c.nodeState, 0)+w.BalancedAllocation*maxNodeScore+
-			w.ImageLocality*m.imageLocality(c.node)+m.taintPoints(c.softTaints).max)
-	}
-	return most
 }
 
 // mayNeutralize tells whether the neutral spread constraint may be added: with

@@ -1,9 +1,6 @@
 package scoring
 
-import (
-	"math/bits"
-	"slices"
-)
+import "slices"
 
 // Snapshot is the immutable view that one decision works on.
 type Snapshot struct {
@@ -56,61 +53,4 @@ func (l load) equal(o load) bool {
 // without returns the state as if a charge were not there.
 func (s *nodeState) without(c charge) *nodeState {
 	return &nodeState{node: s.node, used: s.used.plus(-1, c.load)}
-}
-
-// imageTable maps an image name to how the scheduler scores it.
-type imageTable map[string]imageState
-
-// imageState is the size that the scheduler uses for an image and how many nodes
-// have it.
-type imageState struct {
-	size  int64
-	nodes int64
-}
-
-// companions are the median CPU (millicores) and memory (bytes) requests per GPU
-// of the cluster's GPU pods, at least 1 each.
-type companions struct {
-	cpu, memory int64
-}
-
-// When no GPU pod asks for CPU or memory there is nothing to take a median of;
-// then one core and 4 GiB are worth the same, the usual ratio of a machine.
-var defaultCompanions = companions{cpu: 1000, memory: 4 << 30}
-
-// histogram counts values in buckets of an eighth of a power of two, which is
-// exact enough for a median that serves as a unit, and costs O(1) per change.
-type histogram struct {
-	buckets [64 * 8]int32
-	total   int32
-}
-
-func (h *histogram) add(sign int32, value int64) {
-	if value > 0 {
-		h.buckets[bucketOf(value)] += sign
-		h.total += sign
-	}
-}
-
-// median returns the lower bound of the median's bucket, 0 when empty.
-func (h *histogram) median() int64 {
-	var below int32
-	for b, count := range h.buckets {
-		if below += count; below*2 > h.total {
-			return bucketValue(b)
-		}
-	}
-	return 0
-}
-
-// bucketOf returns 8*log2(value), rounded down: the exponent and the next three
-// bits.
-func bucketOf(value int64) int {
-	exponent := bits.Len64(uint64(value)) - 1
-	return exponent*8 + int(uint64(value)<<3>>exponent&7)
-}
-
-func bucketValue(bucket int) int64 {
-	exponent := bucket / 8
-	return int64(uint64(8+bucket%8) << exponent >> 3)
 }

@@ -3,14 +3,50 @@ package scoring
 import (
 	"math"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // maxWeight is the largest weight the API allows in a preferred term.
 const maxWeight = 100
 
-// chain gives the ranked nodes weights such that the scheduler fills them in
-// order. The scheduler's total for a node is
+// weighed is a ranking turned into weights.
+type weighed struct {
+	// listed are the indices, in the ranking, of the nodes that get a weight;
+	// weights are theirs. The last tail of them share one weight.
+	listed  []int
+	weights []int64
+	tail    int
+	// unlistedMayWin: a node without a weight may still win.
+	unlistedMayWin bool
+}
+
+// weigh gives the ranked nodes their weights.
+func (s *Scorer) weigh(snapshot *Snapshot, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
+	m := newModel(&s.cfg.Scheduler, pod, demand, snapshot)
+	m.maxSoftTaints = f.softTaints
+	points := make([]pointRange, len(ranked))
+	for i := range ranked {
+		points[i] = m.pointsWhileFilling(&ranked[i])
+	}
+	c := chain{cfg: &s.cfg, points: points, shared: ranked[0].userScore, first: maxWeight}
+	if f.userMax > 0 {
+		// Karpenter reads only the heaviest preferred term: it must stay the
+		// user's.
+		c.first = min(c.first, f.userMax-1)
+	}
+	if c.first < 1 {
+		return weighed{}
+	}
+	w := c.weigh()
+	unlisted := m.mostUnlistedPoints(f, ranked, w.listed)
+	w.unlistedMayWin = c.unlistedMayWin(unlisted, w.weights[0])
+	return w
+}
+
+// chain gives ranked nodes weights such that the scheduler fills them in order.
+// The scheduler's total for a node is
 //
 //	a * floor(100 * t / max t) + o
 //
@@ -24,44 +60,140 @@ const maxWeight = 100
 // which gives t(l) = floor(t(k) * (1 - g/100)) with
 // g = ceil((o_max(l) - o_min(k) + margin) / a). It must hold for every k before
 // l: when k is full the maximum falls to the next node and everything rescales.
-//
-// points are the ranges of o in rank order; shared is the sum of the user's own
-// weights that all these nodes match, and counts in t; first is our weight for
-// the first node. The result has a weight of at least 1 for each node that can
-// be listed, strictly decreasing; it may be shorter than points.
-func chain(points []pointRange, shared, first int64, cfg *config.Configuration) []int64 {
-	a, margin := cfg.Scheduler.PluginWeights.NodeAffinity, cfg.Weights.Margin
-	if first < 1 || len(points) == 0 {
-		return nil
+type chain struct {
+	cfg *config.Configuration
+	// points are the ranges of o in rank order.
+	points []pointRange
+	// shared is the sum of the user's own weights that all these nodes match, and
+	// counts in t; first is our weight for the first node, at least 1.
+	shared, first int64
+}
+
+// weigh returns the weights, of at least 1 each. Nodes beyond the configured
+// number of terms are the tail.
+func (c *chain) weigh() weighed {
+	head := min(len(c.points), c.cfg.Weights.MaxTerms)
+	if c.cfg.Weights.Weighting == config.WeightingEqual {
+		return c.equal(head)
 	}
-	totals := []int64{shared + first}
-	for l := 1; l < len(points); l++ {
-		total := totals[l-1] - 1
-		for k := range totals {
-			gap := ceilDiv(points[l].max-points[k].min+margin, a)
-			total = min(total, floorDiv(totals[k]*(100-gap), 100))
-		}
-		if total-shared < 1 {
-			break
+	w := weighed{}
+	totals := []int64{}
+	for l := range head {
+		total := c.total(totals, l)
+		if total-c.shared < 1 {
+			return w // the rest would have none either
 		}
 		totals = append(totals, total)
+		w.listed, w.weights = append(w.listed, l), append(w.weights, total-c.shared)
 	}
-	for i := range totals {
-		totals[i] -= shared
+	return c.withTail(w, totals)
+}
+
+// total is t(l), given those of all nodes before it.
+func (c *chain) total(totals []int64, l int) int64 {
+	if len(totals) == 0 {
+		return c.shared + c.first
 	}
-	return totals
+	a, margin := c.cfg.Scheduler.PluginWeights.NodeAffinity, c.cfg.Weights.Margin
+	total := totals[len(totals)-1] - 1
+	for k := range totals {
+		gap := ceilDiv(c.points[l].max-c.points[k].min+margin, a)
+		total = min(total, floorDiv(totals[k]*(100-gap), 100))
+	}
+	return total
+}
+
+// withTail adds the nodes beyond the head with one common weight, the largest
+// that is right for all of them.
+func (c *chain) withTail(w weighed, totals []int64) weighed {
+	common := int64(math.MaxInt64)
+	for l := len(totals); l < len(c.points); l++ {
+		if weight := c.total(totals, l) - c.shared; weight >= 1 {
+			common = min(common, weight)
+			w.listed = append(w.listed, l)
+			w.tail++
+		}
+	}
+	for range w.tail {
+		w.weights = append(w.weights, common)
+	}
+	return w
+}
+
+// equal gives the first n nodes the same weight.
+func (c *chain) equal(n int) weighed {
+	w := weighed{}
+	for i := range n {
+		w.listed, w.weights = append(w.listed, i), append(w.weights, c.first)
+	}
+	return w
 }
 
 // unlistedMayWin tells whether a feasible node without a term may beat the first
 // listed one. It has none of our weight, so it is behind by what our first
 // weight is worth: a*100 points, or less if the user's weights count as well.
-func unlistedMayWin(unlisted int64, first pointRange, shared, weight int64, cfg *config.Configuration) bool {
+func (c *chain) unlistedMayWin(unlisted, weight int64) bool {
 	if unlisted == math.MinInt64 {
 		return false
 	}
-	a := cfg.Scheduler.PluginWeights.NodeAffinity
-	lead := a * (100 - floorDiv(100*shared, shared+weight))
-	return lead-(unlisted-first.min) < cfg.Weights.Margin
+	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
+	lead := a * (100 - floorDiv(100*c.shared, c.shared+weight))
+	return lead-(unlisted-c.points[0].min) < c.cfg.Weights.Margin
+}
+
+// mostUnlistedPoints is an upper bound of what the other plugins give any
+// feasible node without a term, math.MinInt64 when all are listed. Nodes behind
+// the first by the user's preference or a PreferNoSchedule taint do not count.
+func (m *model) mostUnlistedPoints(f found, ranked []candidate, listed []int) int64 {
+	names := make(map[string]bool, len(listed))
+	for _, i := range listed {
+		names[ranked[i].object.Name] = true
+	}
+	w := &m.cfg.PluginWeights
+	most := int64(math.MinInt64)
+	for i := range f.candidates {
+		c := &f.candidates[i]
+		if c.softTaints > ranked[0].softTaints || c.userScore < ranked[0].userScore || names[c.object.Name] {
+			continue
+		}
+		most = max(most, w.NodeResourcesFit*m.fit(c.nodeState, 0)+w.BalancedAllocation*maxNodeScore+
+			w.ImageLocality*m.imageLocality(c.node)+m.taintPoints(c.softTaints).max)
+	}
+	return most
+}
+
+// The scheduler's sampling: at least this many nodes, at least this share.
+// Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, numFeasibleNodesToFind.
+const (
+	minFeasibleNodes   = 100
+	minFeasiblePercent = 5
+	// missProbability is how often none of the listed nodes may be in the part
+	// that the scheduler examines.
+	missProbability = 0.01
+)
+
+// examinedNodes is how many feasible nodes the scheduler looks for in a cluster
+// of that many nodes.
+func examinedNodes(cfg *config.Scheduler, nodes int) int {
+	percent := int(cfg.PercentageOfNodesToScore)
+	if percent == 0 {
+		percent = max(50-nodes/125, minFeasiblePercent)
+	}
+	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
+}
+
+// tailTerms is how many nodes must be listed beyond the ordered ones. The
+// scheduler examines a window of its node order, from a rotating start; the
+// listed nodes are scattered over it (see hashName), so a window of share f
+// misses all m of them with probability (1-f)^m.
+func tailTerms(cfg *config.Configuration, nodes, feasible int) int {
+	examined := examinedNodes(&cfg.Scheduler, nodes)
+	if cfg.Weights.Weighting == config.WeightingEqual || examined >= feasible {
+		return 0
+	}
+	share := float64(examined) / float64(feasible)
+	wanted := int(math.Ceil(math.Log(missProbability) / math.Log(1-share)))
+	return min(max(wanted-cfg.Weights.MaxTerms, 0), cfg.Weights.TailTerms)
 }
 
 // ceilDiv and floorDiv divide by a positive number, towards plus and minus

@@ -45,8 +45,61 @@ func TestChain(t *testing.T) {
 	cfg := config.Default()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, chain(tc.points, tc.shared, tc.first, &cfg)); diff != "" {
+			if diff := cmp.Diff(tc.want, chainWeights(&cfg, tc.points, tc.shared, tc.first)); diff != "" {
 				t.Errorf("weights (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func chainWeights(cfg *config.Configuration, points []pointRange, shared, first int64) []int64 {
+	c := chain{cfg: cfg, points: points, shared: shared, first: first}
+	return c.weigh().weights
+}
+
+// Beyond the ordered nodes all share the largest weight that is right for each of
+// them; a node that can have none is left out.
+func TestChainTail(t *testing.T) {
+	cfg := config.Default()
+	cfg.Weights.MaxTerms = 2
+	// gap(1,2) = 1: 99. Third: gap 11 to both, min(floor(100*.89), floor(99*.89)) = 88.
+	// Fourth: gap 1: min(99, 98) and below 99: 98. Fifth: gap 101: none.
+	c := chain{cfg: &cfg, points: []pointRange{{0, 0}, {0, 0}, {20, 20}, {0, 0}, {200, 200}}, first: 100}
+	want := weighed{listed: []int{0, 1, 2, 3}, weights: []int64{100, 99, 88, 88}, tail: 2}
+	if diff := cmp.Diff(want, c.weigh(), cmp.AllowUnexported(weighed{})); diff != "" {
+		t.Errorf("weights (-want +got):\n%s", diff)
+	}
+}
+
+func TestEqualWeighting(t *testing.T) {
+	cfg := config.Default()
+	cfg.Weights.Weighting, cfg.Weights.MaxTerms = config.WeightingEqual, 3
+	if diff := cmp.Diff([]int64{70, 70, 70}, chainWeights(&cfg, make([]pointRange, 5), 0, 70)); diff != "" {
+		t.Errorf("weights (-want +got):\n%s", diff)
+	}
+}
+
+func TestTailTerms(t *testing.T) {
+	tests := map[string]struct {
+		nodes, feasible int
+		percentage      int64
+		want            int
+	}{
+		"all are examined":                      {nodes: 100, feasible: 100, want: 0},
+		"few of many nodes are feasible":        {nodes: 5000, feasible: 400, want: 0},     // looks for 500
+		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 0},      // ceil(ln .01/ln .5) = 7
+		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 1},    // ceil(ln .01/ln .58) = 9
+		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 36},   // ceil(ln .01/ln .9) = 44
+		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 82}, // 90
+		"the scheduler examines all by setting": {nodes: 5000, feasible: 5000, percentage: 100, want: 0},
+		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 82}, // 228, at most 82
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Scheduler.PercentageOfNodesToScore = tc.percentage
+			if got := tailTerms(&cfg, tc.nodes, tc.feasible); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
 			}
 		})
 	}
@@ -57,6 +110,7 @@ func TestChain(t *testing.T) {
 // earlier ones are full.
 func TestChainOrderHolds(t *testing.T) {
 	cfg := config.Default()
+	cfg.Weights.MaxTerms = 100
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		points := make([]pointRange, 2+random.IntN(9))
@@ -67,9 +121,9 @@ func TestChainOrderHolds(t *testing.T) {
 		cfg.Scheduler.PluginWeights.NodeAffinity = 1 + random.Int64N(3)
 		var shared, first int64 = 0, maxWeight
 		if random.IntN(2) == 0 {
-			shared, first = random.Int64N(200), random.Int64N(maxWeight)
+			shared, first = random.Int64N(200), 1+random.Int64N(maxWeight)
 		}
-		weights := chain(points, shared, first, &cfg)
+		weights := chainWeights(&cfg, points, shared, first)
 		for k := range weights {
 			if problem := beatsAllLater(points, weights, shared, k, &cfg, random); problem != "" {
 				t.Fatalf("points %v, shared %d, weights %v: %s", points, shared, weights, problem)
@@ -109,7 +163,8 @@ func TestUnlistedMayWin(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := unlistedMayWin(tc.unlisted, tc.first, tc.shared, tc.weight, &cfg); got != tc.want {
+			c := chain{cfg: &cfg, points: []pointRange{tc.first}, shared: tc.shared}
+			if got := c.unlistedMayWin(tc.unlisted, tc.weight); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

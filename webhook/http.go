@@ -3,10 +3,12 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -53,7 +55,7 @@ func NewServer(handler admission.Handler, metrics *Metrics, log logr.Logger, lim
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.log.Error(fmt.Errorf("panic: %v", p), "Request ended by a panic")
+			s.log.Error(panicError(p), "Request ended by a panic", "stack", string(debug.Stack()))
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}
 	}()
@@ -105,8 +107,11 @@ func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionR
 	// Not every ResponseWriter can set deadlines; the real server's can.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("body is larger than %d bytes", tooLarge.Limit)
+	}
 	if err != nil {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("reading body: %w", err)
+		return nil, http.StatusBadRequest, fmt.Errorf("reading body: %w", err)
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	review := &admissionv1.AdmissionReview{}

@@ -43,7 +43,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// RegisterIndex registers gauges that read the index when they are scraped.
+// RegisterIndex registers metrics that read the index when they are scraped.
 func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	gauge := func(name, help string, value func(scoring.IndexSize) int) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
@@ -52,12 +52,25 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	gauge("gpu_binpacker_index_nodes", "Nodes in the index.", func(s scoring.IndexSize) int { return s.Nodes })
 	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s scoring.IndexSize) int { return s.Pods })
 	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s scoring.IndexSize) int { return s.Reservations })
+	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s scoring.IndexSize) int { return s.Waiting })
 	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(scoring.IndexSize) int {
 		if index.Synced() {
 			return 1
 		}
 		return 0
 	})
+	registerLandings(registry, index)
+}
+
+// registerLandings registers the counters of where steered pods went.
+func registerLandings(registry prometheus.Registerer, index *scoring.Index) {
+	for _, landing := range []scoring.Landing{scoring.LandedTarget, scoring.LandedListed, scoring.LandedOther, scoring.LandedLate} {
+		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name:        "gpu_binpacker_landed_pods_total",
+			Help:        "Steered pods seen to be bound, by where: the target node, another listed one, a node not listed, or late steering. Every replica counts all.",
+			ConstLabels: prometheus.Labels{"where": string(landing)},
+		}, func() float64 { return float64(index.Landings()[landing]) }))
+	}
 }
 
 func (m *Metrics) observe(o outcome, took time.Duration) {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"fmt"
+	"runtime"
 	"runtime/debug"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -63,6 +64,15 @@ func (h *Handler) logOutcome(req admission.Request, o outcome) {
 }
 
 func (h *Handler) logPanic(req admission.Request, p any) {
-	h.log.Error(fmt.Errorf("panic: %v", p), "Pod admitted without steering because of a panic",
+	h.log.Error(panicError(p), "Pod admitted without steering because of a panic",
 		"namespace", req.Namespace, "requestUID", req.UID, "stack", string(debug.Stack()))
+}
+
+// panicError describes a panic without its value, which could hold a part of the
+// pod. Errors of the Go runtime hold only types and numbers and are kept.
+func panicError(p any) error {
+	if err, ok := p.(runtime.Error); ok {
+		return fmt.Errorf("panic: %w", err)
+	}
+	return fmt.Errorf("panic with a %T", p)
 }

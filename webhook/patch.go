@@ -89,10 +89,11 @@ type parts struct {
 // false when the pod is not to be touched at all.
 func wantedParts(s *submission, d *scoring.Decision, uid types.UID, cfg config.Configuration) (parts, bool) {
 	ranked, late := d.Reason == scoring.ReasonNone, d.Reason == scoring.ReasonNothingFits && d.Late != nil
+	dryRun := cfg.Mode == config.ModeDryRun
 	if !ranked && !late {
-		return parts{}, s.ours.any() && isVerdict(d.Reason)
+		return parts{annotationsOnly: dryRun}, s.ours.any() && isVerdict(d.Reason)
 	}
-	if cfg.Mode == config.ModeDryRun {
+	if dryRun {
 		p := parts{annotations: map[string]string{config.AnnotationSteering: config.SteeringDryRun}, annotationsOnly: true}
 		p.addRanking(d, cfg)
 		return p, true

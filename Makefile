@@ -1,0 +1,145 @@
+# Needs Go, make and git; everything else comes as pinned Go modules.
+# `make` alone lists what there is.
+
+# What `make image` builds and `make manifests` writes into bin/install.yaml.
+IMAGE ?= gpu-binpacker:latest
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+# Flags for go test, for example TESTFLAGS='-run FourPods -v'.
+TESTFLAGS ?=
+
+GO ?= go
+CONTAINER_TOOL ?= docker
+# The race detector needs a C compiler; without one the tests run without it.
+RACE ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
+MODULE := github.com/gpu-binpacker/gpu-binpacker
+LDFLAGS := -s -w -X $(MODULE)/cli.version=$(VERSION)
+
+# Pinned in test/tools/go.mod. kustomize runs there, since it knows its folders by
+# path; the linter runs in the module it is to look at.
+KUSTOMIZE = $(GO) -C test/tools tool kustomize
+LINT = $(GO) tool -modfile="$(CURDIR)/test/tools/go.mod" golangci-lint
+
+# A go.work file in a parent directory must not change what is built.
+export GOWORK := off
+
+# Modules with Go code.
+MODULES := . test test/certmanager
+
+.DEFAULT_GOAL := help
+
+##@ Start here
+
+.PHONY: help
+help: ## List the targets.
+	@awk 'BEGIN {FS = ":.*## "} \
+		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: testbed ## Show the packing on a real control plane on this machine.
+	cd test && $(GO) run ./demo
+
+.PHONY: test
+test: test-unit test-integration ## Run all tests; stops at the first part that fails.
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need nothing but Go, with the race detector.
+	$(if $(RACE),,@echo 'no C compiler found: testing without the race detector')
+	$(GO) test $(RACE) -timeout 10m $(TESTFLAGS) ./...
+
+# Not cached, since the go command does not know that these tests depend on the
+# manifests and the binaries. One package at a time, with -v: each test is shown as
+# it runs, and none takes the CPU from another's control plane.
+.PHONY: test-integration
+test-integration: testbed ## Run the tests on a real control plane and those of the manifests.
+	cd test && $(GO) build ./... && $(GO) test -count=1 -p=1 -v -timeout 30m $(TESTFLAGS) ./...
+
+##@ Build
+
+.PHONY: build
+build: ## Build bin/gpu-binpacker.
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/gpu-binpacker .
+
+.PHONY: image
+image: ## Build the container image IMAGE for this machine's platform.
+	$(CONTAINER_TOOL) build --build-arg VERSION='$(VERSION)' -t '$(IMAGE)' .
+
+.PHONY: manifests
+manifests: generate ## Render everything to install, with IMAGE, into bin/install.yaml.
+	@mkdir -p bin/manifests
+	@printf '%s\n' \
+		'apiVersion: kustomize.config.k8s.io/v1beta1' \
+		'kind: Kustomization' \
+		'resources: [../../config/default]' \
+		'sortOptions: {order: legacy}' > bin/manifests/kustomization.yaml
+	cd bin/manifests && $(GO) tool -modfile="$(CURDIR)/test/tools/go.mod" kustomize edit set image 'gpu-binpacker=$(IMAGE)'
+	$(KUSTOMIZE) build ../../bin/manifests > bin/install.yaml.tmp
+	@mv bin/install.yaml.tmp bin/install.yaml
+	@echo 'wrote bin/install.yaml with image $(IMAGE)'
+
+.PHONY: testbed
+testbed: ## Build the control plane that tests and demo run on (once, some minutes).
+	cd test && $(GO) run ./controlplane/cmd/build
+
+.PHONY: clean
+clean: ## Remove everything that was built.
+	rm -rf bin
+
+##@ Develop
+
+.PHONY: generate
+generate: ## Update the generated manifests.
+	@mkdir -p bin
+	@$(MAKE) --no-print-directory -s print-match-conditions > bin/match_conditions.yaml
+	mv bin/match_conditions.yaml config/webhook/match_conditions.yaml
+
+.PHONY: print-match-conditions
+print-match-conditions:
+	@echo '# Generated from the resource names in ../manager/configuration.yaml by'
+	@echo '# `make generate`. Do not edit.'
+	@$(GO) run . match-conditions --config config/manager/configuration.yaml
+
+.PHONY: format
+format: ## Format the Go code.
+	$(LINT) fmt
+
+.PHONY: lint
+lint: ## Check format, vet and lint every module; changes nothing.
+	@echo 'gofmt'; unformatted=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); \
+		test -z "$$unformatted" || { echo "run make format for:"; echo "$$unformatted"; exit 1; }
+	@echo 'golangci-lint (the first run builds it, some minutes)'; $(LINT) version
+	@set -e; for module in $(MODULES); do \
+		echo "go vet and golangci-lint in $$module"; \
+		(cd $$module && $(GO) vet ./... && $(LINT) run ./...); \
+	done
+
+.PHONY: verify
+verify: ## Check what CI enforces besides the tests; changes nothing.
+	@mkdir -p bin
+	@echo 'generated files'
+	@$(MAKE) --no-print-directory -s print-match-conditions > bin/match_conditions.yaml
+	diff -u config/webhook/match_conditions.yaml bin/match_conditions.yaml
+	@set -e; for module in $(MODULES) test/tools; do \
+		echo "go mod tidy -diff in $$module"; \
+		(cd $$module && $(GO) mod tidy -diff); \
+	done
+	@$(MAKE) --no-print-directory lint
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME.
+	@set -e; for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$target in $$package"; \
+			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(TESTFLAGS) ./...
+
+.PHONY: vuln
+vuln: ## Look for known vulnerabilities (needs vuln.go.dev).
+	$(GO) tool -modfile=test/tools/go.mod govulncheck ./...

@@ -1,0 +1,71 @@
+package scoring
+
+import (
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Landing says where the scheduler put a steered pod.
+type Landing string
+
+// Landings.
+const (
+	// LandedTarget: on the node that the pod was expected on.
+	LandedTarget Landing = "target"
+	// LandedListed: on another node that its terms list.
+	LandedListed Landing = "listed"
+	// LandedOther: on a node that its terms do not list.
+	LandedOther Landing = "other"
+	// LandedLate: the pod had late steering, which names no node.
+	LandedLate Landing = "late"
+)
+
+// Landings returns how many steered pods were seen to land where, since the
+// start. Every replica sees all pods.
+func (ix *Index) Landings() map[Landing]int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return maps.Clone(ix.landings)
+}
+
+// track follows a steered pod from pending to bound. A pod that was bound when
+// first seen (at the start, above all) does not count. Call under lock.
+func (ix *Index) track(r *podRecord, pod *corev1.Pod) {
+	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	pending := pod.Spec.NodeName == "" && !over && pod.DeletionTimestamp == nil
+	if r.waiting && pod.Spec.NodeName != "" {
+		ix.landings[landingOf(pod)]++
+	}
+	ix.setWaiting(r, pending && isSteered(pod))
+}
+
+func (ix *Index) setWaiting(r *podRecord, waiting bool) {
+	if waiting && !r.waiting {
+		ix.waiting++
+	}
+	if !waiting && r.waiting {
+		ix.waiting--
+	}
+	r.waiting = waiting
+}
+
+func isSteered(pod *corev1.Pod) bool {
+	steering := pod.Annotations[config.AnnotationSteering]
+	return steering == config.SteeringRanked || steering == config.SteeringLate
+}
+
+func landingOf(pod *corev1.Pod) Landing {
+	switch node := pod.Spec.NodeName; {
+	case pod.Annotations[config.AnnotationSteering] == config.SteeringLate:
+		return LandedLate
+	case pod.Annotations[config.AnnotationTarget] == node:
+		return LandedTarget
+	case listsNode(pod, node):
+		return LandedListed
+	default:
+		return LandedOther
+	}
+}

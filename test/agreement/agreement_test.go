@@ -1,0 +1,169 @@
+package agreement
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// cases is how many random clusters each test draws.
+const cases = 2000
+
+// profiles are scheduler profiles and how our configuration describes them.
+var profiles = map[string]struct {
+	profile func(*schedulerconfig.KubeSchedulerProfile)
+	ours    func(*config.Scheduler)
+}{
+	"default": {ours: func(*config.Scheduler) {}},
+	"most allocated GPUs": {
+		profile: mostAllocated(schedulerconfig.ResourceSpec{Name: nvidia, Weight: 3}, schedulerconfig.ResourceSpec{Name: amd, Weight: 2},
+			schedulerconfig.ResourceSpec{Name: "cpu", Weight: 1}, schedulerconfig.ResourceSpec{Name: "ephemeral-storage", Weight: 1}),
+		ours: func(s *config.Scheduler) {
+			s.ScoringStrategy = config.ScoringStrategy{Type: config.SchedulerMostAllocated, Resources: []config.ResourceWeight{
+				{Name: nvidia, Weight: 3}, {Name: amd, Weight: 2}, {Name: "cpu", Weight: 1}, {Name: "ephemeral-storage", Weight: 1},
+			}}
+		},
+	},
+}
+
+// Over random clusters our filter agrees with the scheduler's about every node
+// that is ready, not cordoned and not about to go, and our points equal those of
+// the scheduler's plugins, integer for integer.
+func TestPointsAgree(t *testing.T) {
+	for name, tc := range profiles {
+		t.Run(name, func(t *testing.T) {
+			r := newRealScheduler(t, tc.profile)
+			cfg := config.Default()
+			tc.ours(&cfg.Scheduler)
+			var seen coverage
+			failed := 0
+			for seed := range uint64(cases) {
+				ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+					g := newGenerator(seed)
+					nodes := g.nodes(1 + g.IntN(12))
+					pods := g.running(nodes, g.IntN(4*len(nodes)))
+					r.load(t, nodes, pods)
+					compare(t, r, newProduct(t, cfg, nodes, pods), nodes, g.incoming(), &seen)
+				})
+				if !ok {
+					failed++
+				}
+				if failed == 10 {
+					t.Fatal("too many failures")
+				}
+			}
+			seen.check(t)
+		})
+	}
+}
+
+// compare compares filters and scores for the pod as we steer it.
+func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node, pod *corev1.Pod, seen *coverage) {
+	t.Helper()
+	pod = stored(pod, ours.decide(pod))
+	real := r.consider(t, pod)
+	predicted, reason := ours.scorer.Predict(pod)
+	var both []string
+	for _, n := range nodes {
+		at := slices.IndexFunc(predicted, func(p scoring.NodePoints) bool { return p.Name == n.Name })
+		_, feasible := real.feasible[n.Name]
+		switch {
+		case !isTarget(n) && at >= 0:
+			t.Errorf("node %s is no target, but we rank it", n.Name)
+		case isTarget(n) && feasible != (at >= 0):
+			t.Errorf("node %s: feasible %v for the scheduler, %v for us (%s)", n.Name, feasible, at >= 0, reason)
+		case at >= 0:
+			both = append(both, n.Name)
+		}
+	}
+	if t.Failed() || len(both) == 0 {
+		return
+	}
+	want := real.score(t, both)
+	defer func() {
+		if t.Failed() {
+			describe(t, nodes, ours.pods, pod)
+		}
+	}()
+	for _, got := range predicted {
+		for plugin, points := range map[string]int64{
+			nodeAffinity:       got.NodeAffinity,
+			taintToleration:    got.TaintToleration,
+			nodeResourcesFit:   got.NodeResourcesFit,
+			balancedAllocation: got.BalancedAllocation,
+			imageLocality:      got.ImageLocality,
+		} {
+			if real := want[got.Name].plugins[plugin]; real != points {
+				t.Errorf("node %s, %s: %d points, predicted %d", got.Name, plugin, real, points)
+			}
+			seen.count(plugin, points)
+		}
+	}
+}
+
+// isTarget tells whether a node may be a target at all: the scheduler may well
+// use the others.
+func isTarget(n *corev1.Node) bool {
+	for _, taint := range n.Spec.Taints {
+		if taint.Key == "DeletionCandidateOfClusterAutoscaler" {
+			return false
+		}
+	}
+	return !n.Spec.Unschedulable && n.Status.Conditions[0].Status == corev1.ConditionTrue
+}
+
+// coverage keeps which points came up, plugin -> points -> times, so that the
+// tests cannot pass by comparing zeros.
+type coverage map[string]map[int64]int
+
+func (c *coverage) count(plugin string, points int64) {
+	if *c == nil {
+		*c = coverage{}
+	}
+	if (*c)[plugin] == nil {
+		(*c)[plugin] = map[int64]int{}
+	}
+	(*c)[plugin][points]++
+}
+
+func (c *coverage) check(t *testing.T) {
+	for _, plugin := range []string{nodeAffinity, taintToleration, nodeResourcesFit, balancedAllocation, imageLocality} {
+		t.Logf("%s: %d different points in %d comparisons", plugin, len((*c)[plugin]), sum((*c)[plugin]))
+		if len((*c)[plugin]) < 4 {
+			t.Errorf("%s: only %d different points came up", plugin, len((*c)[plugin]))
+		}
+	}
+}
+
+func sum(counts map[int64]int) (total int) {
+	for _, n := range counts {
+		total += n
+	}
+	return total
+}
+
+// describe prints a case that failed.
+func describe(t *testing.T, nodes []*corev1.Node, pods []*corev1.Pod, pod *corev1.Pod) {
+	t.Helper()
+	objects := []any{pod}
+	for _, n := range nodes {
+		objects = append(objects, n)
+	}
+	for _, p := range pods {
+		objects = append(objects, p)
+	}
+	for _, o := range objects {
+		text, err := yaml.Marshal(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%T\n%s", o, text)
+	}
+}

@@ -1,0 +1,203 @@
+package workload
+
+import (
+	"cmp"
+	"encoding/csv"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Files of the openb trace (github.com/alibaba/clusterdata,
+// cluster-trace-gpu-v2023), which the user provides.
+const (
+	traceNodesFile = "openb_node_list_gpu_node.csv"
+	tracePodsFile  = "openb_pod_list_default.csv"
+)
+
+// Trace is the openb trace: its GPU nodes, and its pods that ask for GPUs. Pods
+// that ask for a part of one GPU count as asking for one, since Kubernetes knows
+// whole devices only; pods without GPUs, and the column gpu_spec (a wish for a
+// GPU model, empty in this list), are left out.
+type Trace struct {
+	Nodes []Amounts
+	Pods  []TracePod
+}
+
+// TracePod is one pod, with its times in seconds from the start of the trace.
+type TracePod struct {
+	Amounts
+	Created, Deleted int64
+}
+
+// ReadTrace reads the trace from a folder.
+func ReadTrace(dir string) (*Trace, error) {
+	t := &Trace{}
+	err := readRows(filepath.Join(dir, traceNodesFile), func(row rowReader) {
+		t.Nodes = append(t.Nodes, Amounts{
+			GPUs: row.int("gpu"), MilliCPU: row.int("cpu_milli"), MemoryMiB: row.int("memory_mib"),
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the trace: %w", err)
+	}
+	err = readRows(filepath.Join(dir, tracePodsFile), func(row rowReader) {
+		pod := TracePod{
+			Amounts: Amounts{GPUs: row.int("num_gpu"), MilliCPU: row.int("cpu_milli"), MemoryMiB: row.int("memory_mib")},
+			Created: row.int("creation_time"),
+			Deleted: row.int("deletion_time"),
+		}
+		if pod.GPUs > 0 {
+			t.Pods = append(t.Pods, pod)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the trace: %w", err)
+	}
+	return t, nil
+}
+
+// rowReader reads one row by the names of the columns. The first value that is
+// no number sets the error.
+type rowReader struct {
+	columns map[string]int
+	values  []string
+	err     *error
+}
+
+func (r rowReader) int(column string) int64 {
+	at, ok := r.columns[column]
+	if !ok {
+		*r.err = fmt.Errorf("no column %q", column)
+		return 0
+	}
+	n, err := strconv.ParseInt(r.values[at], 10, 64)
+	if err != nil && *r.err == nil {
+		*r.err = fmt.Errorf("column %q: %w", column, err)
+	}
+	return n
+}
+
+// readRows calls read for each row of a CSV file with a header.
+func readRows(path string, read func(rowReader)) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	rows, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s is empty", path)
+	}
+	columns := map[string]int{}
+	for i, name := range rows[0] {
+		columns[name] = i
+	}
+	for i, values := range rows[1:] {
+		read(rowReader{columns: columns, values: values, err: &err})
+		if err != nil {
+			return fmt.Errorf("%s, line %d: %w", path, i+2, err)
+		}
+	}
+	return nil
+}
+
+// Workload returns pods of the trace, drawn at random, until they ask for the
+// given share of the GPUs. Pods that ask for the same become ReplicaSets of 1 to
+// 40. rate is in pods per second; 0 means as fast as possible.
+func (t *Trace) Workload(load, rate float64, seed uint64) *Workload {
+	w := &Workload{
+		Name: Openb, Owner: ReplicaSet, Arrival: Burst, RatePerSecond: rate, Load: load, Seed: seed, Nodes: t.Nodes,
+	}
+	if rate > 0 {
+		w.Arrival = Rate
+	}
+	r := newRand(seed, 3)
+	left := int64(load * float64(w.GPUs()))
+	bySize := map[Amounts]int{}
+	for _, i := range r.Perm(len(t.Pods)) {
+		pod := t.Pods[i].Amounts
+		if pod.GPUs > left {
+			continue
+		}
+		left -= pod.GPUs
+		bySize[pod]++
+	}
+	sizes := sortedSizes(bySize)
+	for _, size := range sizes {
+		for left := bySize[size]; left > 0; {
+			replicas := min(left, 1+r.IntN(maxReplicas))
+			left -= replicas
+			w.Groups = append(w.Groups, size)
+			w.Pods = append(w.Pods, replicas)
+		}
+	}
+	// Pods holds the replicas of each group so far: put the groups in a random
+	// order and write their pods out.
+	replicas := w.Pods
+	w.Pods = nil
+	for _, group := range r.Perm(len(w.Groups)) {
+		w.Pods = append(w.Pods, times(replicas[group], group)...)
+	}
+	return w
+}
+
+// sortedSizes returns the keys in a fixed order.
+func sortedSizes[V any](bySize map[Amounts]V) []Amounts {
+	sizes := make([]Amounts, 0, len(bySize))
+	for size := range bySize {
+		sizes = append(sizes, size)
+	}
+	slices.SortFunc(sizes, func(a, b Amounts) int {
+		return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.MilliCPU, b.MilliCPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
+	})
+	return sizes
+}
+
+// ChurnWorkload returns all pods of the trace with their arrivals and departures
+// in the trace's order, one event after another at the given rate: the 149 days
+// of the trace compressed to minutes, with idle times left out. Pods that ask for
+// the same follow one another in ReplicaSets of 1 to 40.
+func (t *Trace) ChurnWorkload(rate float64, seed uint64) *Workload {
+	w := &Workload{
+		Name: OpenbChurn, Owner: ReplicaSet, Arrival: Rate, RatePerSecond: rate, Seed: seed, Nodes: t.Nodes,
+	}
+	r := newRand(seed, 4)
+	type open struct{ group, left int }
+	groups := map[Amounts]*open{}
+	pods := slices.SortedStableFunc(slices.Values(t.Pods), func(a, b TracePod) int { return cmp.Compare(a.Created, b.Created) })
+	var events []Event
+	for i, pod := range pods {
+		g := groups[pod.Amounts]
+		if g == nil || g.left == 0 {
+			g = &open{group: len(w.Groups), left: 1 + r.IntN(maxReplicas)}
+			groups[pod.Amounts] = g
+			w.Groups = append(w.Groups, pod.Amounts)
+		}
+		g.left--
+		w.Pods = append(w.Pods, g.group)
+		events = append(events,
+			Event{At: time.Duration(pod.Created) * time.Second, Pod: i},
+			Event{At: time.Duration(max(pod.Deleted, pod.Created+1)) * time.Second, Pod: i, Leaves: true})
+	}
+	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
+	// What leaves after the last arrival only empties the cluster.
+	last := 0
+	for i, e := range events {
+		if !e.Leaves {
+			last = i
+		}
+	}
+	w.Events = events[:last+1]
+	for i := range w.Events {
+		w.Events[i].At = time.Duration(float64(i) / rate * float64(time.Second))
+	}
+	w.Load = w.AverageRequested() / float64(w.GPUs())
+	return w
+}

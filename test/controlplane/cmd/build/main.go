@@ -1,0 +1,24 @@
+// Command build builds the programs of the test bed into bin/ and says what it
+// does, so that a test run does not seem to hang while it builds them:
+//
+//	cd test && go run ./controlplane/cmd/build
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if _, err := controlplane.Build(ctx, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "build:", err)
+		os.Exit(1)
+	}
+}

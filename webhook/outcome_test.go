@@ -1,0 +1,128 @@
+package webhook
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// canary stands for a secret.
+const canary = "canary-7f3a91c2"
+
+// canaryPod has it wherever a user may put one.
+const canaryPod = `{"metadata":{"name":"p","annotations":{"a":"` + canary + `"},"labels":{"l":"` + canary + `"}},"spec":{` +
+	`"imagePullSecrets":[{"name":"` + canary + `"}],"volumes":[{"name":"v","secret":{"secretName":"` + canary + `"}}],` +
+	`"nodeSelector":{"n":"` + canary + `"},"containers":[{"name":"c","args":["` + canary + `"],` +
+	`"env":[{"name":"PASSWORD","value":"` + canary + `"}],"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
+
+// No part of a pod is ever logged, at any level, whatever happens.
+func TestLogHoldsNoSecret(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	deciders := map[string]deciderFunc{
+		"ranked":         decide(ranked("g1", "g2")),
+		"left alone":     decide(scoring.Decision{Reason: scoring.ReasonInvalidRequest}),
+		"late":           decide(scoring.Decision{Reason: scoring.ReasonNothingFits, Late: &scoring.Late{LabelValue: "x"}}),
+		"patch rejected": decide(ranked("Not_A_Name")),
+		"timeout": func(scoring.Request) scoring.Decision {
+			<-release
+			return scoring.Decision{}
+		},
+		"panic with the pod":          func(r scoring.Request) scoring.Decision { panic(r.Pod) },
+		"panic with a formatted pod":  func(r scoring.Request) scoring.Decision { panic(fmt.Sprintf("%+v", r.Pod)) },
+		"panic with an error":         func(r scoring.Request) scoring.Decision { panic(fmt.Errorf("pod %+v", r.Pod)) },
+		"panic of the runtime":        func(r scoring.Request) scoring.Decision { return ranked(r.Pod.Spec.Containers[0].Args[9]) },
+		"panic of the runtime, a map": func(r scoring.Request) scoring.Decision { panic(map[any]int{r.Pod.Spec.Containers: 1}) },
+	}
+	objects := map[string]string{
+		"a pod":                 canaryPod,
+		"a wrong quantity":      strings.Replace(canaryPod, `"nvidia.com/gpu":"1"`, `"nvidia.com/gpu":"`+canary+`"`, 1),
+		"a wrong type":          strings.Replace(canaryPod, `"args":["`, `"args":{"`+canary+`":["`, 1),
+		"a text, not an object": `"` + canary + `"`,
+	}
+	for name, decider := range deciders {
+		for object, raw := range objects {
+			t.Run(name+", "+object, func(t *testing.T) {
+				bed := handlerWith(t, decider)
+				bed.cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
+				if name == "timeout" {
+					bed.cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Millisecond}
+				}
+				if response := bed.Handle(t.Context(), podCreate([]byte(raw))); !response.Allowed {
+					t.Errorf("response %+v", response)
+				}
+				checkLog(t, bed)
+			})
+		}
+	}
+}
+
+// The same for requests that do not reach the handler, or whose handler panics.
+func TestHTTPLogHoldsNoSecret(t *testing.T) {
+	bodies := map[string]string{
+		"text":           canary,
+		"cut off":        `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod,
+		"other version":  `{"apiVersion":"` + canary + `","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod + `}}`,
+		"wrong type":     `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":["` + canary + `"]}}`,
+		"handler panics": `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod + `}}`,
+		"too large":      `{"` + canary + `":"` + strings.Repeat("x", maxBodyBytes) + `"}`,
+	}
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			bed := handlerWith(t, nil)
+			server := NewServer(panicking{}, bed.metrics, bed.log.logger(), 1, time.Minute)
+			recorder := httptest.NewRecorder()
+			server.ServeHTTP(recorder, post(t, body))
+			if recorder.Code < 300 {
+				t.Errorf("status %d", recorder.Code)
+			}
+			if strings.Contains(recorder.Body.String(), canary) {
+				t.Errorf("the answer repeats what it got: %s", recorder.Body)
+			}
+			checkLog(t, bed)
+		})
+	}
+}
+
+func checkLog(t *testing.T, bed *testBed) {
+	t.Helper()
+	text := bed.log.text()
+	if text == "" {
+		t.Error("nothing was logged")
+	}
+	for _, secret := range []string{canary, "PASSWORD"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the log holds %s:\n%s", secret, text)
+		}
+	}
+}
+
+// A panic is logged once, with where it happened.
+func TestPanicLogNamesThePlace(t *testing.T) {
+	bed := handlerWith(t, deciderFunc(func(r scoring.Request) scoring.Decision { return ranked(r.Pod.Spec.Containers[9].Name) }))
+	bed.Handle(t.Context(), podCreate([]byte(gpuPod)))
+	text := bed.log.text()
+	for _, want := range []string{"index out of range [9]", "TestPanicLogNamesThePlace", `"namespace"="team-a"`, string(firstUID)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the log lacks %s:\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "panic:"); n != 1 {
+		t.Errorf("the panic was logged %d times:\n%s", n, text)
+	}
+}
+
+// post is the API server's HTTP request with the body.
+func post(t *testing.T, body string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mutate-v1-pod", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	return r
+}
