@@ -140,6 +140,10 @@ fuzz: ## Run every fuzz target for FUZZTIME.
 bench: ## Run the benchmarks.
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(TESTFLAGS) ./...
 
+.PHONY: bench-packing
+bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=folder of the openb trace.
+	cd test && $(GO) run ./bench/packing -mode $(or $(MODE),quick) $(if $(TRACE),-trace '$(abspath $(TRACE))') $(PACKINGFLAGS)
+
 .PHONY: vuln
 vuln: ## Look for known vulnerabilities (needs vuln.go.dev).
 	$(GO) tool -modfile=test/tools/go.mod govulncheck ./...

@@ -105,9 +105,9 @@ type Weights struct {
 	// TailTerms is the most further nodes that are listed behind them, all with
 	// one low weight, 0 to 100. They are added only where the scheduler examines
 	// a part of the feasible nodes, and only as many as it takes for that part to
-	// hold a listed node in 99 of 100 cases. Default 82: with the 8 in order it
-	// is 90 = ln(0.01)/ln(1-0.05), enough for the 5 percent that the scheduler
-	// examines at least.
+	// hold a listed node in 999 of 1,000 cases. Default 82: with the 8 in order it
+	// is 90, which is 99 of 100 cases, 90 = ln(0.01)/ln(1-0.05), for the 5 percent
+	// that the scheduler examines at least.
 	TailTerms int `json:"tailTerms"`
 	// Margin is how many points of the scheduler's total score a better node
 	// keeps ahead of a worse one, 1 to 100. Default 2: one against equality and

@@ -9,6 +9,7 @@
 //   - config.go: the Configuration type and its defaults
 //   - resources.go: which resource names are GPUs
 //   - scheduler.go: the model of the scheduler that will place the pods
+//   - server.go: listening, TLS, limits and logging
 //   - load.go: defaults, then the file, then the flags
 //   - validate.go: every rule, all errors at once, each with its field path
 //   - matchconditions.go: the CEL expression the API server filters pods with

@@ -1,10 +1,16 @@
 package config
 
 import (
+	"bufio"
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/pflag"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -36,7 +42,8 @@ func Load(path string, set *pflag.FlagSet) (Configuration, error) {
 	return cfg, nil
 }
 
-// Parse decodes a configuration file onto the defaults, strictly. It does not
+// Parse decodes a configuration file onto the defaults, strictly: names of fields
+// are case-sensitive, as in Kubernetes, and a file has one document. It does not
 // validate.
 func Parse(data []byte) (Configuration, error) {
 	var lists struct {
@@ -46,21 +53,53 @@ func Parse(data []byte) (Configuration, error) {
 			} `json:"scoringStrategy"`
 		} `json:"scheduler"`
 	}
+	document, err := onlyDocument(data)
+	if err != nil {
+		return Configuration{}, fmt.Errorf("decoding: %w", err)
+	}
 	cfg := Default()
 	// The identity must be stated: a file of another kind is a mistake.
 	cfg.APIVersion, cfg.Kind = "", ""
-	if err := yaml.UnmarshalStrict(data, &cfg); err != nil {
+	unknown, err := kjson.UnmarshalStrict(document, &cfg)
+	if err := errors.Join(append(unknown, err)...); err != nil {
 		return Configuration{}, fmt.Errorf("decoding: %w", err)
 	}
 	// A list replaces its default as a whole. JSON decoding would otherwise fill
 	// fields that an element leaves out from the default element at its index.
-	if err := yaml.Unmarshal(data, &lists); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, &lists); err != nil {
 		return Configuration{}, fmt.Errorf("decoding lists: %w", err)
 	}
 	if r := lists.Scheduler.ScoringStrategy.Resources; r != nil {
 		cfg.Scheduler.ScoringStrategy.Resources = r
 	}
 	return cfg, nil
+}
+
+// onlyDocument returns, as JSON, the one document of a YAML file. The decoder
+// would read the first and ignore further ones without a word.
+func onlyDocument(data []byte) ([]byte, error) {
+	only := []byte("null")
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
+	for found := false; ; {
+		text, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return only, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		document, err := yaml.YAMLToJSONStrict(text)
+		if err != nil {
+			return nil, err
+		}
+		if string(document) == "null" {
+			continue // nothing but comments
+		}
+		if found {
+			return nil, errors.New("more than one YAML document")
+		}
+		only, found = document, true
+	}
 }
 
 // BindFlags adds to set the flags that override single fields of cfg.

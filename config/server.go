@@ -30,7 +30,7 @@ type Server struct {
 	// MaxConcurrentRequests bounds the requests handled at once; a further one
 	// waits for a place up to decisionTimeout, then gets status 503, which the
 	// API server ignores. Default 64: bodies of at most 4 MiB then take at most
-	// 256 MiB, and a decision takes well under a millisecond.
+	// 256 MiB as received, and a decision takes well under a millisecond.
 	MaxConcurrentRequests int `json:"maxConcurrentRequests"`
 }
 

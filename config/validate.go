@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -88,7 +89,7 @@ func validateResources(path *field.Path, r Resources) field.ErrorList {
 // validateExtendedName requires an extended resource name, domain/name.
 func validateExtendedName(path *field.Path, value, name string) field.ErrorList {
 	var errs field.ErrorList
-	if !strings.Contains(name, "/") || strings.Contains(name, nativeResourceDomain) {
+	if !strings.Contains(name, "/") || strings.Contains(name, nativeResourceDomain) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
 		return append(errs, field.Invalid(path, value, "must be an extended resource name such as nvidia.com/gpu"))
 	}
 	for _, msg := range validation.IsQualifiedName(name) {
@@ -164,18 +165,24 @@ func parseVersion(v string) (major, minor int, err error) {
 	if !ok {
 		return 0, 0, fmt.Errorf("version %q has no minor part", v)
 	}
-	if major, err = strconv.Atoi(a); err != nil {
+	// Unsigned: a sign is no part of a version.
+	parsed, err := strconv.ParseUint(a, 10, 16)
+	if err != nil {
 		return 0, 0, fmt.Errorf("parsing major version: %w", err)
 	}
-	if minor, err = strconv.Atoi(b); err != nil {
+	major = int(parsed)
+	if parsed, err = strconv.ParseUint(b, 10, 16); err != nil {
 		return 0, 0, fmt.Errorf("parsing minor version: %w", err)
 	}
-	return major, minor, nil
+	return major, int(parsed), nil
 }
 
 func validateNodes(path *field.Path, n Nodes) field.ErrorList {
 	var errs field.ErrorList
 	if n.ExcludeSelector != nil {
+		if len(n.ExcludeSelector.MatchLabels)+len(n.ExcludeSelector.MatchExpressions) == 0 {
+			errs = append(errs, field.Invalid(path.Child("excludeSelector"), "{}", "an empty selector selects all nodes; leave the field out to exclude none"))
+		}
 		if _, err := metav1.LabelSelectorAsSelector(n.ExcludeSelector); err != nil {
 			errs = append(errs, field.Invalid(path.Child("excludeSelector"), metav1.FormatLabelSelector(n.ExcludeSelector), err.Error()))
 		}

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -183,7 +184,7 @@ func newCluster(t testing.TB, change func(*config.Configuration), objects ...any
 
 // decide decides about a pod under its own UID.
 func (c *testCluster) decide(pod *corev1.Pod) Decision {
-	return c.Decide(Request{Pod: pod, Namespace: pod.Namespace, UID: pod.UID})
+	return c.Decide(context.Background(), Request{Pod: pod, Namespace: pod.Namespace, UID: pod.UID})
 }
 
 // names are the listed nodes in order.

@@ -61,7 +61,8 @@ func companionsOf(cpu, memory *histogram) companions {
 	return c
 }
 
-// countCompanions counts what a GPU pod takes along, per GPU. Call under lock.
+// countCompanions counts what a GPU pod takes along, per GPU. Reservations do not
+// count: a pod's own would change its second decision. Call under lock.
 func (ix *Index) countCompanions(sign int32, l load) {
 	var gpus int64
 	for _, a := range l.requests {

@@ -26,8 +26,12 @@ type Demand struct {
 	// included: init containers, sidecars, overhead and pod-level resources too.
 	requests amounts
 	// scoringCPU (millicores) and scoringMemory (bytes) are what the scheduler's
-	// scoring counts, with its defaults for containers that state none.
+	// scoring counts for the pod once it is on a node, with its defaults for
+	// containers that state none.
 	scoringCPU, scoringMemory int64
+	// fitCPU and fitMemory are what NodeResourcesFit counts for the pod while it
+	// is being placed: the same, but without what the pod requests as a whole.
+	fitCPU, fitMemory int64
 }
 
 // GPURequest is a count of one GPU resource.
@@ -41,7 +45,8 @@ type GPURequest struct {
 // a quantity the API server will refuse.
 func NewDemand(pod *corev1.Pod, gpus config.Resources) (Demand, Reason) {
 	pod = withDefaultedRequests(pod)
-	d := demandOf(pod, gpus)
+	// What the status of a new pod says was written by its author.
+	d := demandOf(pod, gpus, false)
 	if reason := checkGPUQuantities(pod, gpus); reason != ReasonNone {
 		return d, reason
 	}
@@ -52,20 +57,26 @@ func NewDemand(pod *corev1.Pod, gpus config.Resources) (Demand, Reason) {
 }
 
 // demandOf computes the demand of a pod whose requests are defaulted, as they are
-// in every pod that the API server stores.
-func demandOf(pod *corev1.Pod, gpus config.Resources) Demand {
-	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{UseStatusResources: true})
-	scoring := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		UseStatusResources: true,
-		NonMissingContainerRequests: corev1.ResourceList{
-			corev1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
-			corev1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
-		},
+// in every pod that the API server stores. useStatus counts what in-place resizing
+// reports in the status.
+func demandOf(pod *corev1.Pod, gpus config.Resources, useStatus bool) Demand {
+	// As NodeInfo counts a pod, pkg/scheduler/framework/types.go.
+	options := resourcehelper.PodResourcesOptions{UseStatusResources: useStatus, InPlacePodLevelResourcesVerticalScalingEnabled: useStatus}
+	requests := resourcehelper.PodRequests(pod, options)
+	options.NonMissingContainerRequests = missingRequests(pod, requests)
+	scoring := resourcehelper.PodRequests(pod, options)
+	// As NodeResourcesFit scores one: resource_allocation.go of the plugin, whose
+	// scorer is built without the options for resources of the whole pod.
+	fit := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+		SkipPodLevelResources:       true,
+		NonMissingContainerRequests: defaultRequests,
 	})
 	d := Demand{
 		requests:      newAmounts(requests),
 		scoringCPU:    amountOf(corev1.ResourceCPU, scoring[corev1.ResourceCPU]),
 		scoringMemory: amountOf(corev1.ResourceMemory, scoring[corev1.ResourceMemory]),
+		fitCPU:        amountOf(corev1.ResourceCPU, fit[corev1.ResourceCPU]),
+		fitMemory:     amountOf(corev1.ResourceMemory, fit[corev1.ResourceMemory]),
 	}
 	for _, r := range d.requests {
 		if gpus.IsGPU(string(r.name)) {
@@ -73,6 +84,29 @@ func demandOf(pod *corev1.Pod, gpus config.Resources) Demand {
 		}
 	}
 	return d
+}
+
+// defaultRequests is what the scheduler's scoring counts for a container that
+// requests nothing. It is never changed.
+var defaultRequests = corev1.ResourceList{
+	corev1.ResourceCPU:    *resource.NewMilliQuantity(defaultMilliCPU, resource.DecimalSI),
+	corev1.ResourceMemory: *resource.NewQuantity(defaultMemory, resource.BinarySI),
+}
+
+// missingRequests is what containers without requests count for: the defaults,
+// but for a pod with requests of its own only those of a resource that neither it
+// nor a container requests.
+func missingRequests(pod *corev1.Pod, requests corev1.ResourceList) corev1.ResourceList {
+	if !resourcehelper.IsPodLevelRequestsSet(pod) {
+		return defaultRequests
+	}
+	missing := corev1.ResourceList{}
+	for name, q := range defaultRequests {
+		if _, ok := requests[name]; !ok {
+			missing[name] = q
+		}
+	}
+	return missing
 }
 
 // checkGPUQuantities refuses GPU quantities that are negative, fractional or too
@@ -141,27 +175,50 @@ func defaultedContainers(containers []corev1.Container) []corev1.Container {
 	return out
 }
 
-// load returns the demand as a charge on a node. A DaemonSet's or terminating
-// pod does not make the node an occupied one.
-func (d *Demand) load(occupies bool) load {
+// load returns the demand as a charge on a node.
+func (d *Demand) load(kind occupancy) load {
 	l := load{
 		requests:      d.requests,
 		scoringCPU:    d.scoringCPU,
 		scoringMemory: d.scoringMemory,
 		pods:          1,
 	}
-	if occupies {
-		for _, g := range d.GPUs {
-			l.occupants = append(l.occupants, amount{g.Name, 1})
-		}
+	var gpuPods amounts
+	for _, g := range d.GPUs {
+		gpuPods = append(gpuPods, amount{g.Name, 1})
+	}
+	switch kind {
+	case occupies:
+		l.occupants = gpuPods
+	case drains:
+		l.terminating = gpuPods
+	case everywhere:
 	}
 	return l
 }
 
+// occupancy is what a GPU pod says about its node, besides what it uses.
+type occupancy int
+
+const (
+	// occupies: the node is in use.
+	occupies occupancy = iota
+	// drains: the pod is terminating; the node may be on its way out.
+	drains
+	// everywhere: a DaemonSet's pod is on every node and says nothing.
+	everywhere
+)
+
 // podLoad returns what a stored pod takes of its node.
 func (ix *Index) podLoad(pod *corev1.Pod) load {
-	d := demandOf(pod, ix.cfg.Resources)
+	d := demandOf(pod, ix.cfg.Resources, true)
 	owner := metav1.GetControllerOf(pod)
-	daemon := owner != nil && owner.Kind == "DaemonSet"
-	return d.load(!daemon && pod.DeletionTimestamp == nil)
+	switch {
+	case owner != nil && owner.Kind == "DaemonSet":
+		return d.load(everywhere)
+	case pod.DeletionTimestamp != nil:
+		return d.load(drains)
+	default:
+		return d.load(occupies)
+	}
 }

@@ -14,11 +14,13 @@
 //   - ranking.go: the order of the candidates
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - weights.go: from order to weights
+//   - predict.go: the model of the scheduler, made visible
 //   - index.go: nodes and their usage, from events
 //   - node.go: what is kept of a node
 //   - images.go: which images are on how many nodes
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
+//   - peers.go: what other replicas have decided and we have not seen
 //   - landing.go: where steered pods went
 //   - late.go: the soft pod affinity for pods that have to wait
 //   - ours.go: the parts of a pod that we added earlier

@@ -1,6 +1,9 @@
 package scoring
 
 import (
+	"context"
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -26,8 +29,12 @@ const (
 // found is what filtering the nodes found.
 type found struct {
 	candidates []candidate
-	// hostnames: every candidate carries the hostname label.
+	// hostnames: every node that can take the pod, now or when it has room again,
+	// carries the hostname label.
 	hostnames bool
+	// matching is how many nodes have the resource and match the required
+	// affinity, in whatever state they are.
+	matching int
 	// userMax is the heaviest of the user's own preferred weights, 0 for none.
 	userMax int64
 	// softTaints is the most PreferNoSchedule taints on a candidate.
@@ -35,61 +42,106 @@ type found struct {
 }
 
 // feasible returns the nodes that can take the pod.
-func (s *Scorer) feasible(v view, pod *corev1.Pod, demand *Demand) (found, Reason) {
+func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) (found, Reason) {
 	filter := newPodFilter(pod, demand)
-	user, userMax, err := userPreferences(pod)
-	if err != nil {
-		return found{}, ReasonInvalidAffinity
+	user, userMax, reason := userPreferences(pod)
+	if reason != ReasonNone {
+		return found{}, reason
 	}
 	f := found{hostnames: true, userMax: userMax}
-	matching := 0
 	for i := range v.nodes {
+		if i%nodesPerCheck == 0 && ctx.Err() != nil {
+			return found{}, ReasonTimeout
+		}
 		state := v.state(i)
 		reason, err := filter.check(state)
 		if err != nil {
 			return found{}, ReasonInvalidAffinity
 		}
-		if filter.constrained && matching < 2 && reason != NodeNoResource {
-			if ok, _ := filter.matches(state); ok {
-				matching++
-			}
+		f.count(&filter, state, reason)
+		if reason == NodeFeasible {
+			c := newCandidate(state, &filter, user, v.perGPU)
+			f.candidates = append(f.candidates, c)
+			f.softTaints = max(f.softTaints, c.softTaints)
 		}
-		if reason != NodeFeasible {
-			continue
-		}
-		c := newCandidate(state, &filter, user, v.perGPU)
-		f.candidates = append(f.candidates, c)
-		f.hostnames = f.hostnames && state.hasHostname()
-		f.softTaints = max(f.softTaints, c.softTaints)
 	}
 	switch {
-	case isPinned(pod) || filter.constrained && matching == 1 && len(f.candidates) == 1:
+	case isPinned(pod) || filter.constrained && f.matching == 1 && len(f.candidates) == 1:
 		return f, ReasonPinned
+	case len(f.candidates) == 0 && asksForUnknown(v, demand):
+		return f, ReasonUnknownResource
 	case len(f.candidates) == 0:
 		return f, ReasonNothingFits
 	}
 	return f, ReasonNone
 }
 
+// nodesPerCheck is how many nodes are filtered between two looks at the context:
+// some microseconds' work.
+const nodesPerCheck = 64
+
+// count notes what a node says about the pod's chances, feasible or not.
+func (f *found) count(filter *podFilter, s *nodeState, reason NodeReason) {
+	if filter.constrained && f.matching < 2 && reason != NodeNoResource {
+		if ok, _ := filter.matches(s); ok {
+			f.matching++
+		}
+	}
+	if reason == NodeFeasible || reason == NodeInsufficient {
+		f.hostnames = f.hostnames && s.hasHostname()
+	}
+}
+
+// asksForUnknown tells whether nodes offer the pod's GPUs, but none offers some
+// other extended resource that it asks for as well.
+func asksForUnknown(v view, d *Demand) bool {
+	gpus, offered := false, make([]bool, len(d.requests))
+	for _, s := range v.nodes {
+		gpus = gpus || s.allocatable.get(d.GPUs[0].Name) > 0
+		for i, r := range d.requests {
+			offered[i] = offered[i] || s.allocatable.get(r.name) > 0
+		}
+	}
+	for i, r := range d.requests {
+		if gpus && !offered[i] && strings.Contains(string(r.name), "/") {
+			return true
+		}
+	}
+	return false
+}
+
+// maxUserTerms bounds the user's preferred terms that a decision goes through for
+// every node. Real pods have a few; a thousand on a thousand nodes would take
+// longer than the webhook may.
+const maxUserTerms = 100
+
 // userPreferences prepares the pod's own preferred node-affinity terms and
 // returns their largest weight; nil and 0 when it has none.
-func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, error) {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return nil, 0, nil
-	}
-	terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, Reason) {
+	terms := preferredTerms(pod)
 	if len(terms) == 0 {
-		return nil, 0, nil
+		return nil, 0, ReasonNone
+	}
+	if len(terms) > maxUserTerms {
+		return nil, 0, ReasonTooLarge
 	}
 	prepared, err := nodeaffinity.NewPreferredSchedulingTerms(terms)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, ReasonInvalidAffinity
 	}
 	var heaviest int64
 	for i := range terms {
 		heaviest = max(heaviest, int64(terms[i].Weight))
 	}
-	return prepared, heaviest, nil
+	return prepared, heaviest, ReasonNone
+}
+
+// preferredTerms are the pod's preferred node-affinity terms.
+func preferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 }
 
 // podFilter is what the filter needs of a pod, prepared once per decision.
@@ -177,11 +229,14 @@ func (f *podFilter) softTaints(taints []corev1.Taint) int64 {
 
 // fits tells whether the node has everything free that the pod asks for, by
 // allocatable, as the scheduler's NodeResourcesFit filter does.
-func fits(s *nodeState, d *Demand) bool {
+func fits(s *nodeState, d *Demand) bool { return hasRoom(s, d.requests) }
+
+// hasRoom tells whether one more pod with these requests fits on the node.
+func hasRoom(s *nodeState, requests amounts) bool {
 	if s.node == nil || s.used.pods+1 > s.allocatable.get(corev1.ResourcePods) {
 		return false
 	}
-	for _, r := range d.requests {
+	for _, r := range requests {
 		if s.allocatable.get(r.name)-s.used.requests.get(r.name) < r.value {
 			return false
 		}

@@ -3,8 +3,6 @@ package scoring
 import (
 	"maps"
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 )
 
 // imageTable maps an image name to how the scheduler scores it.
@@ -17,9 +15,10 @@ type imageState struct {
 	nodes int64
 }
 
-// countImages moves a node's images from its old to its new state. The size of
-// an image is the one first seen, as in the scheduler's cache. Call under lock.
-func (ix *Index) countImages(old, next *node, object *corev1.Node) {
+// countImages moves a node's images from its old to its new state, in the order
+// of the scheduler's cache: an image's size is the one first seen, until no node
+// has the image any more. Call under lock.
+func (ix *Index) countImages(old, next *node) {
 	if old != nil && next != nil && slices.Equal(old.images, next.images) {
 		return
 	}
@@ -27,27 +26,25 @@ func (ix *Index) countImages(old, next *node, object *corev1.Node) {
 		ix.images = maps.Clone(ix.images)
 		ix.imagesShared = false
 	}
-	if next != nil {
-		for i := range object.Status.Images {
-			for _, name := range object.Status.Images[i].Names {
-				ix.addImage(name, object.Status.Images[i].SizeBytes)
-			}
+	if old != nil {
+		for _, i := range old.images {
+			ix.removeImage(i.name)
 		}
 	}
-	if old != nil {
-		for _, name := range old.images {
-			ix.removeImage(name)
+	if next != nil {
+		for _, i := range next.images {
+			ix.addImage(i)
 		}
 	}
 }
 
-func (ix *Index) addImage(name string, size int64) {
-	state, ok := ix.images[name]
+func (ix *Index) addImage(i nodeImage) {
+	state, ok := ix.images[i.name]
 	if !ok {
-		state.size = size
+		state.size = i.size
 	}
 	state.nodes++
-	ix.images[name] = state
+	ix.images[i.name] = state
 }
 
 func (ix *Index) removeImage(name string) {

@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"container/heap"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -34,8 +33,11 @@ type Index struct {
 	// reservations: admission UID -> what a decision holds until its pod is seen.
 	reservations map[types.UID]reservation
 	expiries     expiries
-	// enabled: namespaces that opted in.
+	peers        peers
+	// enabled: namespaces that opted in. targets: the records of each namespace
+	// whose owner is the target.
 	enabled map[string]bool
+	targets map[string]map[*podRecord]struct{}
 	images  imageTable
 	// cpuPerGPU and memoryPerGPU count the requests of GPU pods, per GPU.
 	cpuPerGPU, memoryPerGPU histogram
@@ -56,8 +58,11 @@ type podRecord struct {
 	// load is what the pod takes; applied tells whether it is charged now.
 	load    load
 	applied bool
-	// waiting: the pod is steered and pending.
+	// waiting: the pod is steered and pending, since then.
 	waiting bool
+	since   time.Time
+	// expires: there is an entry for the pod in expiries.
+	expires bool
 }
 
 // NewIndex returns an empty index. The clock is for tests; nil means time.Now.
@@ -78,6 +83,7 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		pods:         map[types.UID]*podRecord{},
 		reservations: map[types.UID]reservation{},
 		enabled:      map[string]bool{},
+		targets:      map[string]map[*podRecord]struct{}{},
 		images:       imageTable{},
 		landings:     map[Landing]int{},
 	}, nil
@@ -102,7 +108,7 @@ func (ix *Index) SetNode(object *corev1.Node) {
 	if old.node != nil && old.equal(n) {
 		return // a heartbeat
 	}
-	ix.countImages(old.node, n, object)
+	ix.countImages(old.node, n)
 	ix.put(object.Name, &nodeState{node: n, used: old.used})
 }
 
@@ -111,7 +117,7 @@ func (ix *Index) DeleteNode(name string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	if old := ix.states[name]; old != nil {
-		ix.countImages(old.node, nil, nil)
+		ix.countImages(old.node, nil)
 		ix.put(name, &nodeState{used: old.used})
 	}
 }
@@ -126,12 +132,16 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 	if !known {
 		// The pod takes its request over from the reservation. Only when first
 		// seen: a copy of the pod carries the same annotation.
-		if uid := pod.Annotations[config.AnnotationAdmission]; uid != "" {
-			ix.release(types.UID(uid))
+		if uid := types.UID(pod.Annotations[config.AnnotationAdmission]); uid != "" {
+			_, own := ix.reservations[uid]
+			ix.release(uid, pod.Namespace)
+			if ix.Synced() && ix.enabled[pod.Namespace] && pod.Spec.NodeName == "" {
+				ix.peers.saw(own)
+			}
 		}
-		record = &podRecord{namespace: pod.Namespace}
+		record = &podRecord{namespace: pod.Namespace, since: ix.pendingSince(pod, now)}
 	}
-	next := ix.ownershipOf(pod, now)
+	next := ix.ownershipOf(pod, record.since, now)
 	ix.track(record, pod)
 	if next.owner == ownerNone {
 		ix.charge(record, next)
@@ -142,6 +152,16 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 		return
 	}
 	load := ix.podLoad(pod)
+	switch {
+	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(load):
+		return // it still waits; where it is expected was decided when it came
+	case next.owner == ownerTarget:
+		ix.charge(record, ownership{})
+		next.node = ix.expectedNode(pod, next.node, load)
+		if ix.tooLarge(next.node, load) {
+			next = ownership{}
+		}
+	}
 	if known && record.ownership == next && record.load.equal(load) {
 		return // a change of status that moves no usage
 	}
@@ -150,7 +170,7 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 	ix.pods[pod.UID] = record
 	ix.charge(record, next)
 	if next.owner == ownerTarget {
-		heap.Push(&ix.expiries, expiry{at: next.until, pod: pod.UID})
+		ix.expirePod(pod.UID, record)
 	}
 }
 
@@ -178,10 +198,8 @@ func (ix *Index) SetNamespace(name string, enabled bool) {
 	} else {
 		delete(ix.enabled, name)
 	}
-	for _, record := range ix.pods {
-		if record.namespace == name && record.owner == ownerTarget {
-			ix.charge(record, record.ownership)
-		}
+	for record := range ix.targets[name] {
+		ix.charge(record, record.ownership)
 	}
 }
 
@@ -226,12 +244,32 @@ func (ix *Index) current(now time.Time) *Snapshot {
 func (ix *Index) charge(r *podRecord, next ownership) {
 	if r.applied {
 		ix.apply(-1, charge{node: r.node, load: r.load})
+		ix.countCompanions(-1, r.load)
 	}
 	r.ownership = next
+	ix.indexTarget(r)
 	r.applied = next.owner > ownerTarget || next.owner == ownerTarget && ix.enabled[r.namespace]
 	if r.applied {
 		ix.apply(1, charge{node: r.node, load: r.load})
+		ix.countCompanions(1, r.load)
 	}
+}
+
+// indexTarget keeps targets in step with a record's owner. Call under lock.
+func (ix *Index) indexTarget(r *podRecord) {
+	records := ix.targets[r.namespace]
+	if r.owner != ownerTarget {
+		delete(records, r)
+		if len(records) == 0 {
+			delete(ix.targets, r.namespace)
+		}
+		return
+	}
+	if records == nil {
+		records = map[*podRecord]struct{}{}
+		ix.targets[r.namespace] = records
+	}
+	records[r] = struct{}{}
 }
 
 // apply adds (sign 1) or takes away (-1) a charge. Call under lock.
@@ -241,7 +279,6 @@ func (ix *Index) apply(sign int64, c charge) {
 		old = &nodeState{}
 	}
 	ix.put(c.node, &nodeState{node: old.node, used: old.used.plus(sign, c.load)})
-	ix.countCompanions(int32(sign), c.load)
 }
 
 // put makes s the state of a node. Call under lock.

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -132,11 +133,12 @@ func TestIndexEqualsRebuild(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		c := newCluster(t, nil)
 		nodes, pods := map[string]*corev1.Node{}, map[string]*corev1.Pod{}
-		for range 100 {
+		for range 150 {
 			randomEvent(random, c, nodes, pods)
 		}
 		rebuilt := newCluster(t, nil)
 		rebuilt.clock = c.clock
+		rebuilt.synced.Store(false) // ages count from creation, as after a restart
 		for _, p := range pods {
 			rebuilt.SetPod(p)
 		}
@@ -154,7 +156,7 @@ func randomEvent(random *rand.Rand, c *testCluster, nodes map[string]*corev1.Nod
 	uid := "p" + strconv.Itoa(random.IntN(6))
 	switch random.IntN(8) {
 	case 0:
-		nodes[name] = gpuNode(name, list(nvidia, strconv.Itoa(random.IntN(9))))
+		nodes[name] = gpuNode(name, list(nvidia, strconv.Itoa(8+random.IntN(90))))
 		c.SetNode(nodes[name])
 	case 1:
 		delete(nodes, name)
@@ -164,13 +166,30 @@ func randomEvent(random *rand.Rand, c *testCluster, nodes map[string]*corev1.Nod
 		c.DeletePod(gpuPod(uid, nil).UID)
 	case 3:
 		c.clock = c.clock.Add(time.Duration(random.IntN(20)) * time.Second)
-	default:
-		options := [][]podOption{
-			{}, {on(name)}, {steeredTo(name, "u")}, {on(name), terminating}, {on(name), phase(corev1.PodSucceeded)},
-			{func(p *corev1.Pod) { p.Status.NominatedNodeName = name }},
+	case 4:
+		// The same name with a new UID, as an update: a relist after a gap.
+		if old := pods[uid]; old != nil {
+			renewed := old.DeepCopy()
+			renewed.UID += types.UID("-" + strconv.FormatInt(random.Int64(), 36))
+			renewed.CreationTimestamp = metav1.NewTime(c.clock)
+			delete(pods, uid)
+			pods[string(renewed.UID)] = renewed
+			c.PodHandler().OnUpdate(old, renewed)
 		}
-		pods[uid] = gpuPod(uid, list(nvidia, strconv.Itoa(random.IntN(4)), "cpu", strconv.Itoa(random.IntN(5))), options[random.IntN(len(options))]...)
-		c.SetPod(pods[uid])
+	case 5, 6:
+		if pods[uid] == nil {
+			options := [][]podOption{{}, {on(name)}, {steeredTo(name, "u")}, {func(p *corev1.Pod) { p.Status.NominatedNodeName = name }}}
+			pods[uid] = gpuPod(uid, list(nvidia, strconv.Itoa(random.IntN(4)), "cpu", strconv.Itoa(random.IntN(5))), options[random.IntN(len(options))]...)
+			pods[uid].CreationTimestamp = metav1.NewTime(c.clock)
+			c.SetPod(pods[uid])
+		}
+	default:
+		if pods[uid] != nil {
+			pods[uid] = pods[uid].DeepCopy()
+			options := []podOption{on(name), terminating, phase(corev1.PodSucceeded)}
+			options[random.IntN(len(options))](pods[uid])
+			c.SetPod(pods[uid])
+		}
 	}
 }
 
@@ -182,6 +201,9 @@ func describe(c *testCluster) map[string]string {
 		text := ""
 		for _, a := range s.used.requests {
 			text += string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "
+		}
+		for _, a := range s.used.terminating {
+			text += "terminating of " + string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "
 		}
 		for _, a := range s.used.occupants {
 			text += "occupants of " + string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "

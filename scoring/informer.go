@@ -15,7 +15,18 @@ func (ix *Index) NodeHandler() cache.ResourceEventHandler {
 
 // PodHandler feeds the index with pods.
 func (ix *Index) PodHandler() cache.ResourceEventHandler {
-	return handler(ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
+	h := handler(ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
+	update := h.UpdateFunc
+	h.UpdateFunc = func(old, obj any) {
+		// After a gap in the watch, a pod that was deleted and created again
+		// under its name arrives as an update.
+		before, ok := old.(*corev1.Pod)
+		if after, is := obj.(*corev1.Pod); ok && is && before.UID != after.UID {
+			ix.DeletePod(before.UID)
+		}
+		update(old, obj)
+	}
+	return h
 }
 
 // NamespaceHandler feeds the index with the metadata of namespaces.
@@ -29,7 +40,7 @@ func (ix *Index) NamespaceHandler() cache.ResourceEventHandler {
 
 // handler translates informer events. A delete that the watch missed arrives as
 // the last known state.
-func handler[T any](set, remove func(T)) cache.ResourceEventHandler {
+func handler[T any](set, remove func(T)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
 			if o, ok := obj.(T); ok {
@@ -75,8 +86,8 @@ func StripPod(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
-	p.ManagedFields, p.Labels = nil, nil
-	p.Annotations = ourAnnotations(p.Annotations)
+	p.ManagedFields, p.Labels = nil, only(p.Labels, config.LabelEnabled)
+	p.Annotations = only(p.Annotations, config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission)
 	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
 			c := &containers[i]
@@ -105,17 +116,18 @@ func StripPod(obj any) (any, error) {
 	return obj, nil
 }
 
-func ourAnnotations(all map[string]string) map[string]string {
-	var ours map[string]string
-	for _, key := range []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission} {
+// only returns the entries of the given keys.
+func only(all map[string]string, keys ...string) map[string]string {
+	var kept map[string]string
+	for _, key := range keys {
 		if v, ok := all[key]; ok {
-			if ours == nil {
-				ours = map[string]string{}
+			if kept == nil {
+				kept = map[string]string{}
 			}
-			ours[key] = v
+			kept[key] = v
 		}
 	}
-	return ours
+	return kept
 }
 
 func ourAffinity(a *corev1.Affinity) *corev1.Affinity {

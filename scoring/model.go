@@ -20,7 +20,7 @@ const maxNodeScore = 100
 type model struct {
 	cfg           *config.Scheduler
 	demand        *Demand
-	images        []string // the images of the pod, normalised
+	images        map[string]int64 // of the pod, normalised, that any node has: how often
 	imageCount    int64
 	table         imageTable
 	nodes         int64 // in the cluster, candidates or not
@@ -28,7 +28,7 @@ type model struct {
 }
 
 func newModel(cfg *config.Scheduler, pod *corev1.Pod, d *Demand, s *Snapshot) model {
-	m := model{cfg: cfg, demand: d, table: s.images, nodes: int64(len(s.nodes))}
+	m := model{cfg: cfg, demand: d, table: s.images, nodes: int64(len(s.nodes)), images: map[string]int64{}}
 	m.addImages(pod.Spec.InitContainers)
 	m.addImages(pod.Spec.Containers)
 	for i := range pod.Spec.Volumes {
@@ -50,7 +50,7 @@ func (m *model) addImage(name string) {
 	name = normalizedImage(name)
 	// An image that no node has scores nowhere.
 	if _, ok := m.table[name]; ok {
-		m.images = append(m.images, name)
+		m.images[name]++
 	}
 }
 
@@ -120,12 +120,12 @@ func (m *model) fit(s *nodeState, level int64) int64 {
 	var sum, weights int64
 	for _, r := range m.cfg.ScoringStrategy.Resources {
 		name := corev1.ResourceName(r.Name)
-		request, used := m.scoringAmounts(s, name)
+		request, perCopy, used := m.scoringAmounts(s, name)
 		allocatable := s.allocatable.get(name)
 		if allocatable == 0 || request == 0 && isScalar(name) {
 			continue
 		}
-		requested := used + (level+1)*request
+		requested := used + level*perCopy + request
 		if m.cfg.ScoringStrategy.Type == config.SchedulerMostAllocated {
 			sum += r.Weight * (min(requested, allocatable) * maxNodeScore / allocatable)
 		} else {
@@ -139,16 +139,18 @@ func (m *model) fit(s *nodeState, level int64) int64 {
 	return sum / weights
 }
 
-// scoringAmounts returns what the pod requests and what the node has in use, as
-// the scheduler's scoring counts them.
-func (m *model) scoringAmounts(s *nodeState, name corev1.ResourceName) (request, used int64) {
+// scoringAmounts returns what the pod requests, what each copy of it on the node
+// counts for, and what the node has in use, as NodeResourcesFit counts them.
+func (m *model) scoringAmounts(s *nodeState, name corev1.ResourceName) (request, perCopy, used int64) {
+	d := m.demand
 	switch name {
 	case corev1.ResourceCPU:
-		return m.demand.scoringCPU, s.used.scoringCPU
+		return d.fitCPU, d.scoringCPU, s.used.scoringCPU
 	case corev1.ResourceMemory:
-		return m.demand.scoringMemory, s.used.scoringMemory
+		return d.fitMemory, d.scoringMemory, s.used.scoringMemory
 	default:
-		return m.demand.requests.get(name), s.used.requests.get(name)
+		request = d.requests.get(name)
+		return request, request, s.used.requests.get(name)
 	}
 }
 
@@ -212,13 +214,13 @@ func (m *model) imageLocality(n *node) int64 {
 		return 0
 	}
 	var sum int64
-	for _, name := range m.images {
+	for name, times := range m.images {
 		if !n.hasImage(name) {
 			continue
 		}
 		image := m.table[name]
 		spread := float64(image.nodes) / float64(m.nodes)
-		sum += int64(float64(image.size) * spread)
+		sum += times * int64(float64(image.size)*spread)
 	}
 	top := imageMax * m.imageCount
 	sum = min(max(sum, imageMin), top)

@@ -26,8 +26,14 @@ type node struct {
 	ready, cordoned, leaving bool
 	// excluded by the configuration's selector.
 	excluded bool
-	// images are the names of the images the node has.
-	images []string
+	// images are the images the node has, each name once.
+	images []nodeImage
+}
+
+// nodeImage is one name of an image on a node, and its size.
+type nodeImage struct {
+	name string
+	size int64
 }
 
 // newNode reduces a Node to what decisions use.
@@ -43,7 +49,7 @@ func newNode(n *corev1.Node, cfg *nodeRules) *node {
 		cordoned:    n.Spec.Unschedulable,
 		leaving:     n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints),
 		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)),
-		images:      imageNames(n),
+		images:      imagesOf(n),
 	}
 }
 
@@ -71,12 +77,18 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-func imageNames(n *corev1.Node) []string {
-	var names []string
+func imagesOf(n *corev1.Node) []nodeImage {
+	var out []nodeImage
+	seen := map[string]bool{}
 	for i := range n.Status.Images {
-		names = append(names, n.Status.Images[i].Names...)
+		for _, name := range n.Status.Images[i].Names {
+			if !seen[name] {
+				seen[name] = true
+				out = append(out, nodeImage{name, n.Status.Images[i].SizeBytes})
+			}
+		}
 	}
-	return names
+	return out
 }
 
 // nodeRules are the configured rules about nodes, prepared for use.
@@ -116,4 +128,6 @@ func isKeyPrefix(key string) bool {
 }
 
 // hasImage tells whether an image of that name is on the node.
-func (n *node) hasImage(name string) bool { return slices.Contains(n.images, name) }
+func (n *node) hasImage(name string) bool {
+	return slices.ContainsFunc(n.images, func(i nodeImage) bool { return i.name == name })
+}

@@ -1,7 +1,9 @@
 package scoring
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,16 +47,25 @@ func IsOurAffinity(term *corev1.WeightedPodAffinityTerm) bool {
 
 // listsNode tells whether one of our terms on the pod names the node.
 func listsNode(pod *corev1.Pod, name string) bool {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return false
-	}
-	terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+	return slices.Contains(listedNodes(pod), name)
+}
+
+// listedNodes returns the nodes that our terms on the pod name, by falling
+// weight.
+func listedNodes(pod *corev1.Pod) []string {
+	var ours []*corev1.PreferredSchedulingTerm
+	terms := preferredTerms(pod)
 	for i := range terms {
-		if IsOurTerm(&terms[i]) && terms[i].Preference.MatchFields[0].Values[0] == name {
-			return true
+		if IsOurTerm(&terms[i]) {
+			ours = append(ours, &terms[i])
 		}
 	}
-	return false
+	slices.SortStableFunc(ours, func(a, b *corev1.PreferredSchedulingTerm) int { return cmp.Compare(b.Weight, a.Weight) })
+	names := make([]string, len(ours))
+	for i := range ours {
+		names[i] = ours[i].Preference.MatchFields[0].Values[0]
+	}
+	return names
 }
 
 // NeutralConstraint is the spread constraint that does nothing: it counts the

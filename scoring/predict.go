@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"cmp"
+	"context"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,8 +39,8 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	if reason != ReasonNone {
 		return nil, reason
 	}
-	v := s.index.view("")
-	f, reason := s.feasible(v, pod, &demand)
+	v := s.index.view(Request{})
+	f, reason := s.feasible(context.Background(), v, pod, &demand)
 	m := newModel(&s.cfg.Scheduler, pod, &demand, v.Snapshot)
 	var mostPreferred int64
 	for i := range f.candidates {

@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"cmp"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -9,22 +10,42 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// rank returns the best candidates in order, as many as there may be terms in a
-// cluster of that many nodes. If the user has preferences, only the best class
-// of nodes by them is listed.
-func (s *Scorer) rank(f found, nodes int) []candidate {
-	b := best{n: s.cfg.Weights.MaxTerms + tailTerms(&s.cfg, nodes, len(f.candidates)), order: s.order}
+// rank returns the best candidates in order, as many as there may be terms. If
+// the user has preferences, only the best class of nodes by them is listed. A pod
+// that is decided about again keeps the node it has reserved, if that is still in
+// the best class.
+func (s *Scorer) rank(f found, v view) []candidate {
+	b := best{n: s.cfg.Weights.MaxTerms + tailTerms(&s.cfg, len(v.nodes), len(f.candidates)), order: s.order}
+	var own *candidate
 	for i := range f.candidates {
-		b.add(&f.candidates[i])
+		c := &f.candidates[i]
+		b.add(c)
+		if v.own != nil && c.object.Name == v.own.node {
+			own = c
+		}
+	}
+	first := b.top[0]
+	if own != nil && sameClass(own, &first) {
+		b.order = func(a, c *candidate) int {
+			return cmp.Or(falseFirst(a.object.Name != own.object.Name, c.object.Name != own.object.Name), s.order(a, c))
+		}
+		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.object.Name == own.object.Name })
+		b.add(own)
 	}
 	if f.userMax > 0 {
 		for i := range b.top {
-			if b.top[i].userScore != b.top[0].userScore || b.top[i].softTaints != b.top[0].softTaints {
+			if !sameClass(&b.top[i], &first) {
 				return b.top[:i]
 			}
 		}
 	}
 	return b.top
+}
+
+// sameClass tells whether neither the scheduler, by PreferNoSchedule taints, nor
+// the user, by preferences, puts one of the nodes before the other.
+func sameClass(a, b *candidate) bool {
+	return a.softTaints == b.softTaints && a.userScore == b.userScore
 }
 
 // candidate is a node that can take the pod, with what its rank depends on.
@@ -36,6 +57,9 @@ type candidate struct {
 	userScore int64
 	// occupied: a GPU pod of a requested resource runs here or is on its way.
 	occupied bool
+	// draining: GPU pods are ending here and no other runs. The node may be on
+	// its way out, and is no target.
+	draining bool
 	// score is 100*allocated/allocatable before placement, of the tightest
 	// requested GPU resource, 0 to 100.
 	score int64
@@ -64,7 +88,9 @@ func newCandidate(s *nodeState, f *podFilter, user *nodeaffinity.PreferredSchedu
 		c.score = max(c.score, OriginScore(allocated, allocatable))
 		c.freeAfter = min(c.freeAfter, allocatable-allocated-g.Count)
 		c.occupied = c.occupied || s.used.occupants.get(g.Name) > 0
+		c.draining = c.draining || s.used.terminating.get(g.Name) > 0
 	}
+	c.draining = c.draining && !c.occupied
 	return c
 }
 
@@ -102,6 +128,7 @@ func newCompare(cfg config.Ranking) compare {
 		return cmp.Or(
 			cmp.Compare(a.softTaints, b.softTaints),
 			cmp.Compare(b.userScore, a.userScore),
+			falseFirst(a.draining, b.draining),
 			packing(a, b),
 			cmp.Compare(a.leftover, b.leftover),
 			cmp.Compare(a.hash, b.hash),
@@ -115,7 +142,7 @@ func newCompare(cfg config.Ranking) compare {
 func bestFit(empty config.EmptyNodes) compare {
 	return func(a, b *candidate) int {
 		if a.occupied != b.occupied {
-			return occupiedFirst(a)
+			return falseFirst(b.occupied, a.occupied)
 		}
 		if !a.occupied {
 			return compareEmpty(empty, a, b)
@@ -134,11 +161,16 @@ func mostAllocated(empty config.EmptyNodes) compare {
 	}
 }
 
-func occupiedFirst(a *candidate) int {
-	if a.occupied {
+// falseFirst orders by a property of a and b: who lacks it comes first.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
 		return -1
+	default:
+		return 1
 	}
-	return 1
 }
 
 func compareEmpty(order config.EmptyNodes, a, b *candidate) int {

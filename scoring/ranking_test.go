@@ -116,12 +116,12 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 		t.Fatal(reason)
 	}
 	c.Index.mu.Lock()
-	c.Index.release(pod.UID)
+	c.Index.release(pod.UID, pod.Namespace)
 	c.Index.mu.Unlock()
 	v := view{Snapshot: c.Snapshot()}
-	f, _ := c.feasible(v, pod, &demand)
+	f, _ := c.feasible(t.Context(), v, pod, &demand)
 	var out []string
-	for _, n := range c.rank(f, len(v.nodes)) {
+	for _, n := range c.rank(f, v) {
 		out = append(out, n.object.Name)
 	}
 	return out

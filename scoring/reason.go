@@ -23,6 +23,14 @@ const (
 	// ReasonNothingFits: no node can take the pod now.
 	ReasonNothingFits Reason = "NothingFits"
 	// ReasonUserPreference: the user's own preferred terms leave no weight for
-	// ours.
+	// ours, or any weight of ours could reverse them.
 	ReasonUserPreference Reason = "UserPreference"
+	// ReasonUnknownResource: the pod asks for another extended resource that no
+	// node offers, next to a GPU that nodes do: a sharing scheme of someone else.
+	ReasonUnknownResource Reason = "UnknownResource"
+	// ReasonTimeout: the decision took longer than the decision timeout.
+	ReasonTimeout Reason = "Timeout"
+	// ReasonTooLarge: the pod has more of something (terms, objects, bytes) than a
+	// decision should have to go through.
+	ReasonTooLarge Reason = "TooLarge"
 )

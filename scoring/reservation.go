@@ -39,10 +39,15 @@ type charge struct {
 	load load
 }
 
-// reservation is a charge that ends at a time, unless its pod is seen before.
+// reservation is a charge that ends at a time, unless its pod is seen before. It
+// includes what other replicas are thought to have decided meanwhile.
 type reservation struct {
 	charge
-	until time.Time
+	// namespace of the pod: nobody releases the reservation of another.
+	namespace string
+	until     time.Time
+	// calls is how many requests were decided under its UID.
+	calls int
 }
 
 // ownership says where a pod of the API counts, and until when (zero: no limit).
@@ -54,8 +59,9 @@ type ownership struct {
 
 // ownershipOf reads the owner of a pod's request from the pod: bound before
 // nominated before target. A target counts only if it can be trusted, since
-// anyone may write the annotation: a forged one must not fill a node.
-func (ix *Index) ownershipOf(pod *corev1.Pod, now time.Time) ownership {
+// anyone may write the annotation: a forged one must not fill a node. since is
+// when the pod began to wait.
+func (ix *Index) ownershipOf(pod *corev1.Pod, since, now time.Time) ownership {
 	switch {
 	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
 		return ownership{}
@@ -65,11 +71,43 @@ func (ix *Index) ownershipOf(pod *corev1.Pod, now time.Time) ownership {
 		return ownership{owner: ownerNominated, node: pod.Status.NominatedNodeName}
 	}
 	target := pod.Annotations[config.AnnotationTarget]
-	until := pod.CreationTimestamp.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
+	until := since.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
 	if target == "" || !now.Before(until) || !ix.followsTarget(pod, target) {
 		return ownership{}
 	}
 	return ownership{owner: ownerTarget, node: target, until: until}
+}
+
+// pendingSince is when a pod first seen now began to wait: at its creation, but
+// while we watch, now, since another machine's clock says little about the age of
+// a pod that was created a moment ago. Call under lock.
+func (ix *Index) pendingSince(pod *corev1.Pod, now time.Time) time.Time {
+	if created := pod.CreationTimestamp.Time; !ix.Synced() && created.Before(now) {
+		return created
+	}
+	return now
+}
+
+// expectedNode is where the scheduler will put a pending pod: on the first node
+// that its terms list, by falling weight, with room. Usually that is the target.
+// But when another replica decided at the same time the target may be taken
+// twice; who is too much there goes on to the next listed node, and must be
+// counted on it, or every later decision would be off by as much. Without room
+// on any of them the pod counts on its target. Call under lock.
+func (ix *Index) expectedNode(pod *corev1.Pod, target string, l load) string {
+	for _, name := range listedNodes(pod) {
+		if state := ix.states[name]; state != nil && hasRoom(state, l.requests) {
+			return name
+		}
+	}
+	return target
+}
+
+// tooLarge tells whether a node could not even take the pod if it were empty: a
+// target that no decision of ours can have named. Call under lock.
+func (ix *Index) tooLarge(node string, l load) bool {
+	state := ix.states[node]
+	return state != nil && state.node != nil && !hasRoom(&nodeState{node: state.node}, l.requests)
 }
 
 // followsTarget tells whether a pending pod's target annotation agrees with the
@@ -78,6 +116,7 @@ func (ix *Index) ownershipOf(pod *corev1.Pod, now time.Time) ownership {
 // since that may change.
 func (ix *Index) followsTarget(pod *corev1.Pod, target string) bool {
 	return pod.DeletionTimestamp == nil &&
+		pod.Labels[config.LabelEnabled] != "false" &&
 		len(pod.Spec.SchedulingGates) == 0 &&
 		ServedScheduler(ix.cfg, pod.Spec.SchedulerName) &&
 		listsNode(pod, target) &&
@@ -110,25 +149,36 @@ func isUnschedulable(pod *corev1.Pod) bool {
 // reserve charges a decision to its target until the pod is seen or the TTL is
 // over. It returns false, and charges nothing, when the target no longer has
 // room, because another decision took it since the snapshot. Call under lock.
-func (ix *Index) reserve(uid types.UID, target string, d *Demand, now time.Time) bool {
-	ix.release(uid) // a reinvocation replaces the pod's own reservation
-	state := ix.states[target]
-	if state == nil || !fits(state, d) {
+func (ix *Index) reserve(d *Decision, request Request, demand *Demand, now time.Time) bool {
+	calls := ix.reservations[d.UID].calls
+	ix.release(d.UID, request.Namespace) // a reinvocation replaces the pod's own reservation
+	state := ix.states[d.Target()]
+	if state == nil || !fits(state, demand) {
 		return false
 	}
-	r := reservation{
-		charge: charge{node: target, load: d.load(true)},
-		until:  now.Add(ix.cfg.InFlight.ReservationTTL.Duration),
+	load := demand.load(occupies)
+	for range ix.peers.unseen() {
+		if !hasRoom(&nodeState{node: state.node, used: state.used.plus(1, load)}, demand.requests) {
+			break
+		}
+		load = load.plus(1, demand.load(occupies))
 	}
-	ix.reservations[uid] = r
+	r := reservation{
+		charge:    charge{node: d.Target(), load: load},
+		namespace: request.Namespace,
+		calls:     calls + 1,
+		until:     now.Add(ix.cfg.InFlight.ReservationTTL.Duration),
+	}
+	ix.reservations[d.UID] = r
 	ix.apply(1, r.charge)
-	heap.Push(&ix.expiries, expiry{at: r.until, reservation: uid})
+	heap.Push(&ix.expiries, expiry{at: r.until, reservation: d.UID})
 	return true
 }
 
-// release ends a reservation, if there is one. Call under lock.
-func (ix *Index) release(uid types.UID) {
-	if r, ok := ix.reservations[uid]; ok {
+// release ends the reservation of a pod in that namespace, if there is one. Call
+// under lock.
+func (ix *Index) release(uid types.UID, namespace string) {
+	if r, ok := ix.reservations[uid]; ok && r.namespace == namespace {
 		delete(ix.reservations, uid)
 		ix.apply(-1, r.charge)
 	}
@@ -160,10 +210,24 @@ func (ix *Index) expire(now time.Time) {
 	for len(ix.expiries) > 0 && !now.Before(ix.expiries[0].at) {
 		e := heap.Pop(&ix.expiries).(expiry)
 		if r, ok := ix.reservations[e.reservation]; ok && !now.Before(r.until) {
-			ix.release(e.reservation)
+			ix.release(e.reservation, r.namespace)
 		}
-		if r := ix.pods[e.pod]; r != nil && r.owner == ownerTarget && !now.Before(r.until) {
-			ix.charge(r, ownership{})
+		if r := ix.pods[e.pod]; r != nil {
+			r.expires = false
+			if r.owner == ownerTarget && !now.Before(r.until) {
+				ix.charge(r, ownership{})
+			} else if r.owner == ownerTarget {
+				ix.expirePod(e.pod, r)
+			}
 		}
+	}
+}
+
+// expirePod makes sure that a target ends at its time. A pod has one entry at
+// most, however often its state changes. Call under lock.
+func (ix *Index) expirePod(uid types.UID, r *podRecord) {
+	if !r.expires {
+		r.expires = true
+		heap.Push(&ix.expiries, expiry{at: r.until, pod: uid})
 	}
 }

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -23,7 +24,7 @@ func TestReserveInParallel(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range targets {
 		wg.Go(func() {
-			d := c.Decide(Request{Pod: gpuPod("p", list(nvidia, "1")), UID: types.UID(fmt.Sprint(i))})
+			d := c.Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(fmt.Sprint(i))})
 			targets[i] = d.Target()
 		})
 	}
@@ -54,7 +55,7 @@ func TestReservationLifeCycle(t *testing.T) {
 			t.Fatalf("%s: %d used and %d reservations, want %d and %d", step, got, c.Size().Reservations, used, reservations)
 		}
 	}
-	c.Decide(Request{Pod: pod, UID: "a"})
+	c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"})
 	expect("decided", 2, 1)
 	steeredTo("n", "a")(pod)
 	c.SetPod(pod)
@@ -70,7 +71,7 @@ func TestReservationEnds(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "2"))
 	decided := func() *testCluster {
 		c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")), gpuNode("m", list(nvidia, "1")))
-		if d := c.Decide(Request{Pod: pod, UID: "a"}); d.Target() != "n" {
+		if d := c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"}); d.Target() != "n" {
 			t.Fatalf("target %q", d.Target())
 		}
 		return c
@@ -89,7 +90,7 @@ func TestReservationEnds(t *testing.T) {
 		"creation failed: after the TTL": {decided(), func(c *testCluster) { c.clock = c.clock.Add(5 * time.Second) }, 0},
 		"decided again: the TTL starts again": {decided(), func(c *testCluster) {
 			c.clock = c.clock.Add(4 * time.Second)
-			c.Decide(Request{Pod: pod, UID: "a"})
+			c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"})
 			c.clock = c.clock.Add(4 * time.Second)
 		}, 2},
 		"bound elsewhere":       {seen(), func(c *testCluster) { c.SetPod(gpuPod("p", list(nvidia, "2"), steeredTo("n", "a"), on("m"))) }, 0},
@@ -103,7 +104,7 @@ func TestReservationEnds(t *testing.T) {
 		"deleted while pending": {seen(), func(c *testCluster) { c.DeletePod("p") }, 0},
 		"another pod with the same annotation seen again": {seen(), func(c *testCluster) {
 			// The copy's own admission keeps the UID that it carries.
-			c.Decide(Request{Pod: gpuPod("copy", list(nvidia, "1")), UID: "a"})
+			c.Decide(context.Background(), Request{Pod: gpuPod("copy", list(nvidia, "1")), Namespace: "team", UID: "a"})
 			c.SetPod(gpuPod("p", list(nvidia, "2"), steeredTo("n", "a"), func(p *corev1.Pod) { p.Status.Phase = "Pending" }))
 		}, 3},
 	}
@@ -123,5 +124,103 @@ func TestServedScheduler(t *testing.T) {
 		if got := ServedScheduler(cfg, name); got != want {
 			t.Errorf("%q: %v, want %v", name, got, want)
 		}
+	}
+}
+
+// Two replicas that see each other's pods late decide twice about the same room.
+// The scheduler resolves that by the next terms, and the accounting follows, so
+// a burst still fills one node after the other.
+func TestTwoReplicasBurst(t *testing.T) {
+	for _, lag := range []int{1, 8, 24, 48, 96} {
+		t.Run(fmt.Sprintf("each sees the other's pods %d later", lag), func(t *testing.T) {
+			const nodes, pods = 60, 240
+			replicas := [2]*testCluster{newCluster(t, nil), newCluster(t, nil)}
+			free := map[string]int{}
+			for i := range nodes {
+				name := fmt.Sprintf("n%d", i)
+				free[name] = 8
+				for _, r := range replicas {
+					r.SetNode(gpuNode(name, list(nvidia, "8")))
+				}
+			}
+			var created []*corev1.Pod
+			for i := range pods {
+				uid := fmt.Sprintf("p%d", i)
+				decision := replicas[i%2].decide(gpuPod(uid, usual))
+				created = append(created, gpuPod(uid, usual, steeredBy(decision, types.UID(uid))))
+				if i >= lag {
+					replicas[0].SetPod(created[i-lag])
+					replicas[1].SetPod(created[i-lag])
+				}
+			}
+			// The scheduler comes last: nothing is bound while the burst lasts.
+			used := map[string]bool{}
+			for _, pod := range created {
+				node := ""
+				for _, name := range listedNodes(pod) {
+					if free[name] > 0 {
+						node = name
+						break
+					}
+				}
+				if node == "" {
+					t.Fatalf("no listed node of %s has room: %v", pod.Name, listedNodes(pod))
+				}
+				free[node]--
+				used[node] = true
+			}
+			if len(used) > pods/8 {
+				t.Errorf("%d nodes used, ideal %d", len(used), pods/8)
+			}
+		})
+	}
+}
+
+// steeredBy puts a decision's terms on the pod.
+func steeredBy(d Decision, admission types.UID) podOption {
+	return func(p *corev1.Pod) {
+		for _, n := range d.Ranking {
+			steeredTo(n.Name, admission)(p)
+			terms := nodeAffinityOf(p).PreferredDuringSchedulingIgnoredDuringExecution
+			terms[len(terms)-1].Weight = n.Weight
+		}
+		p.Annotations[config.AnnotationTarget] = d.Target()
+	}
+}
+
+// The API server calls twice at most. A reinvocation keeps the first UID, the
+// place and the target, even when another node would now be better; copies of a
+// template that carries our annotation each get a place of their own.
+func TestReinvocationAndCopies(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("a", list(nvidia, "2")), gpuNode("b", list(nvidia, "2")))
+	again := func(uid, first string) Decision {
+		return c.Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(uid), FirstUID: types.UID(first)})
+	}
+	first := again("u1", "")
+	other := map[string]string{"a": "b", "b": "a"}[first.Target()]
+	c.SetPod(gpuPod("busy", list(nvidia, "1"), on(other)))
+	c.SetPod(gpuPod("busy2", list("cpu", "90"), on(other)))
+	if d := again("u2", "u1"); d.UID != "u1" || d.Target() != first.Target() || c.Size().Reservations != 1 {
+		t.Errorf("reinvocation: UID %s and target %s, want u1 and %s; %d reservations", d.UID, d.Target(), first.Target(), c.Size().Reservations)
+	}
+	// From another replica: nothing is known of the first request.
+	if d := again("u3", "elsewhere"); d.UID != "elsewhere" || c.Size().Reservations != 2 {
+		t.Errorf("reinvocation from another replica: UID %s, %d reservations", d.UID, c.Size().Reservations)
+	}
+	if d := again("u3", "elsewhere"); d.UID != "elsewhere" || c.Size().Reservations != 2 {
+		t.Errorf("its reinvocation: UID %s, %d reservations", d.UID, c.Size().Reservations)
+	}
+	if d := again("u4", "elsewhere"); d.UID != "u4" || c.Size().Reservations != 3 {
+		t.Errorf("copy: UID %s, %d reservations", d.UID, c.Size().Reservations)
+	}
+	if used := c.usedOn("a") + c.usedOn("b"); used != 4 { // busy and three pods
+		t.Errorf("%d GPUs used, want 4", used)
+	}
+	// A pod in another namespace cannot end a reservation.
+	c.SetPod(gpuPod("evil", list("cpu", "1"), func(p *corev1.Pod) {
+		p.Namespace, p.Annotations = "evil", map[string]string{config.AnnotationAdmission: "u1"}
+	}))
+	if got := c.Size().Reservations; got != 3 {
+		t.Errorf("%d reservations after a foreign pod, want 3", got)
 	}
 }

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"context"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,8 +16,11 @@ type Request struct {
 	Pod *corev1.Pod
 	// Namespace is the namespace of the request; the pod may state none.
 	Namespace string
-	// UID identifies the admission: that of the first request for this pod.
+	// UID identifies this admission request.
 	UID types.UID
+	// FirstUID is the UID that an earlier answer of ours put on the pod, if any:
+	// on a reinvocation, or on a pod that this one is a copy of.
+	FirstUID types.UID
 	// DryRun requests decide and reserve nothing.
 	DryRun bool
 }
@@ -26,6 +30,8 @@ type Request struct {
 type Decision struct {
 	// Reason says why there is no ranking; ReasonNone when there is one.
 	Reason Reason
+	// UID is the one to put on the pod: of the first request of this admission.
+	UID types.UID
 	// Ranking lists the nodes that get a term, best first, with falling weights;
 	// the last Tail of them share one weight.
 	Ranking []RankedNode
@@ -83,35 +89,35 @@ const optimisticTries = 4
 
 // Decide ranks the nodes for a pod and reserves its request on the first one,
 // unless the request is a dry run. It never fails: a pod it can or should do
-// nothing for gets a decision with a reason.
-func (s *Scorer) Decide(r Request) Decision {
+// nothing for gets a decision with a reason. When the context ends, so does the
+// decision, with ReasonTimeout and no reservation.
+func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	demand, reason := NewDemand(r.Pod, s.cfg.Resources)
 	if reason == ReasonNone && !s.index.Synced() {
 		reason = ReasonNotSynced
 	}
 	if reason != ReasonNone {
-		return Decision{Reason: reason}
+		return Decision{Reason: reason, UID: r.UID}
 	}
-	reserves := !r.DryRun && s.cfg.Mode == config.ModeSteer
 	for range optimisticTries {
-		d := s.decideOn(s.index.view(r.UID), r.Pod, &demand)
-		if !reserves || d.Target() == "" || s.index.tryReserve(r.UID, d.Target(), &demand) {
+		v := s.index.view(r)
+		d := s.decideOn(ctx, v, r.Pod, &demand)
+		if !s.reserves(r) || s.index.tryReserve(ctx, &d, r, &demand) {
 			return d
 		}
 	}
-	return s.decideLocked(r, &demand)
+	return s.decideLocked(ctx, r, &demand)
 }
 
+func (s *Scorer) reserves(r Request) bool { return !r.DryRun && s.cfg.Mode == config.ModeSteer }
+
 // decideLocked decides while nobody else can reserve.
-func (s *Scorer) decideLocked(r Request, demand *Demand) Decision {
+func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) Decision {
 	ix := s.index
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	now := ix.now()
-	d := s.decideOn(ix.viewLocked(r.UID, now), r.Pod, demand)
-	if d.Target() != "" {
-		ix.reserve(r.UID, d.Target(), demand, now)
-	}
+	d := s.decideOn(ctx, ix.viewLocked(r, ix.now()), r.Pod, demand)
+	ix.reserveLocked(ctx, &d, r, demand)
 	return d
 }
 
@@ -119,27 +125,64 @@ func (s *Scorer) decideLocked(r Request, demand *Demand) Decision {
 // if it has one, which does not count against it.
 type view struct {
 	*Snapshot
+	uid types.UID
 	own *charge
 }
 
-func (ix *Index) view(uid types.UID) view {
+func (ix *Index) view(r Request) view {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return ix.viewLocked(uid, ix.now())
+	return ix.viewLocked(r, ix.now())
 }
 
-func (ix *Index) viewLocked(uid types.UID, now time.Time) view {
-	v := view{Snapshot: ix.current(now)}
-	if r, ok := ix.reservations[uid]; ok {
-		v.own = &r.charge
+func (ix *Index) viewLocked(r Request, now time.Time) view {
+	v := view{Snapshot: ix.current(now), uid: r.UID}
+	if ix.isFirst(r) {
+		v.uid = r.FirstUID
+	}
+	if own, ok := ix.reservations[v.uid]; ok && own.namespace == r.Namespace {
+		v.own = &own.charge
 	}
 	return v
 }
 
-func (ix *Index) tryReserve(uid types.UID, target string, d *Demand) bool {
+// isFirst tells whether the pod is the one of its first UID, and not a copy. The
+// API server calls a webhook at most twice for a pod, so a third call within the
+// life of a reservation comes from a copy, of a template that carries our
+// annotations, say; the copies must not all share one reservation.
+func (ix *Index) isFirst(r Request) bool {
+	if r.FirstUID == "" || len(r.FirstUID) > maxUIDLength {
+		return false
+	}
+	own, ok := ix.reservations[r.FirstUID]
+	return !ok || own.namespace == r.Namespace && own.calls < maxCalls
+}
+
+// maxCalls is how often the API server calls a webhook for one pod: once, and
+// once more if a later webhook has changed the pod (reinvocationPolicy IfNeeded).
+const maxCalls = 2
+
+// maxUIDLength is the length of a UUID in text, which is what the API server
+// sends; anything longer was not written by us.
+const maxUIDLength = 36
+
+func (ix *Index) tryReserve(ctx context.Context, d *Decision, r Request, demand *Demand) bool {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return ix.reserve(uid, target, d, ix.now())
+	return ix.reserveLocked(ctx, d, r, demand)
+}
+
+// reserveLocked makes the reservations say what the decision says. It returns
+// false when the target was taken meanwhile. Call under lock.
+func (ix *Index) reserveLocked(ctx context.Context, d *Decision, r Request, demand *Demand) bool {
+	if ctx.Err() != nil {
+		*d = Decision{Reason: ReasonTimeout, UID: d.UID} // the pod was admitted without us
+	}
+	if d.Target() == "" {
+		ix.release(d.UID, r.Namespace)
+		return true
+	}
+	return ix.reserve(d, r, demand, ix.now())
 }
 
 // state returns the i-th node's state as the pod sees it.
@@ -151,26 +194,24 @@ func (v *view) state(i int) *nodeState {
 }
 
 // decideOn is the decision itself, on an immutable view.
-func (s *Scorer) decideOn(v view, pod *corev1.Pod, demand *Demand) Decision {
-	found, reason := s.feasible(v, pod, demand)
+func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) Decision {
+	found, reason := s.feasible(ctx, v, pod, demand)
+	d := Decision{Reason: reason, UID: v.uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
 	case reason == ReasonNothingFits:
-		return Decision{Reason: reason, Late: s.late(pod, demand), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
+		d.Late = s.late(pod, demand)
+		return d
 	case reason != ReasonNone:
-		return Decision{Reason: reason}
+		return d
 	}
-	ranked := s.rank(found, len(v.nodes))
+	ranked := s.rank(found, v)
 	weighed := s.weigh(v.Snapshot, pod, demand, ranked, found)
 	if len(weighed.weights) == 0 {
-		return Decision{Reason: ReasonUserPreference, Feasible: len(found.candidates)}
+		d.Reason = ReasonUserPreference
+		return d
 	}
-	d := Decision{
-		Ranking:             make([]RankedNode, len(weighed.weights)),
-		Tail:                weighed.tail,
-		Feasible:            len(found.candidates),
-		NeutralizeSpreading: s.mayNeutralize(found.hostnames),
-		UnlistedMayWin:      weighed.unlistedMayWin,
-	}
+	d.Tail, d.UnlistedMayWin = weighed.tail, weighed.unlistedMayWin
+	d.Ranking = make([]RankedNode, len(weighed.weights))
 	for i, w := range weighed.weights {
 		c := &ranked[weighed.listed[i]]
 		d.Ranking[i] = RankedNode{Name: c.object.Name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestDecideNotSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	index.SetNode(gpuNode("a", list(nvidia, "4")))
-	d := NewScorer(config.Default(), index).Decide(Request{Pod: gpuPod("p", list(nvidia, "1"))})
+	d := NewScorer(config.Default(), index).Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1"))})
 	if d.Reason != ReasonNotSynced || d.Target() != "" {
 		t.Errorf("got %+v", d)
 	}
@@ -208,7 +209,7 @@ func TestDecideStableWhileANodeFills(t *testing.T) {
 func TestDecideDryRun(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "4")))
 	pod := gpuPod("p", list(nvidia, "1"))
-	if d := c.Decide(Request{Pod: pod, UID: "u", DryRun: true}); d.Target() != "a" {
+	if d := c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "u", DryRun: true}); d.Target() != "a" {
 		t.Errorf("got %+v", d)
 	}
 	dry := newCluster(t, func(cfg *config.Configuration) { cfg.Mode = config.ModeDryRun }, gpuNode("a", list(nvidia, "4")))
@@ -224,8 +225,8 @@ func TestDecideDryRun(t *testing.T) {
 // its own place free.
 func TestDecideAgain(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "1")), gpuNode("b", list(nvidia, "1")))
-	request := Request{Pod: gpuPod("p", list(nvidia, "1")), UID: types.UID("first")}
-	first, again := c.Decide(request), c.Decide(request)
+	request := Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID("first")}
+	first, again := c.Decide(context.Background(), request), c.Decide(context.Background(), request)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("second decision differs (-first +second):\n%s", diff)
 	}

@@ -29,8 +29,8 @@ type load struct {
 	pods int64
 	// occupants is, per GPU resource, how many pods make the node an occupied
 	// one: not DaemonSet pods, which are everywhere, and not terminating ones,
-	// since a draining node is no target.
-	occupants amounts
+	// which are counted apart.
+	occupants, terminating amounts
 }
 
 // plus returns l + sign*other.
@@ -41,13 +41,14 @@ func (l load) plus(sign int64, other load) load {
 		scoringMemory: l.scoringMemory + sign*other.scoringMemory,
 		pods:          l.pods + sign*other.pods,
 		occupants:     l.occupants.plus(sign, other.occupants),
+		terminating:   l.terminating.plus(sign, other.terminating),
 	}
 }
 
 // equal tells whether two loads are the same.
 func (l load) equal(o load) bool {
 	return l.scoringCPU == o.scoringCPU && l.scoringMemory == o.scoringMemory && l.pods == o.pods &&
-		slices.Equal(l.requests, o.requests) && slices.Equal(l.occupants, o.occupants)
+		slices.Equal(l.requests, o.requests) && slices.Equal(l.occupants, o.occupants) && slices.Equal(l.terminating, o.terminating)
 }
 
 // without returns the state as if a charge were not there.

@@ -40,9 +40,63 @@ func (s *Scorer) weigh(snapshot *Snapshot, pod *corev1.Pod, demand *Demand, rank
 		return weighed{}
 	}
 	w := c.weigh()
-	unlisted := m.mostUnlistedPoints(f, ranked, w.listed)
-	w.unlistedMayWin = c.unlistedMayWin(unlisted, w.weights[0])
+	if f.userMax > 0 {
+		w.keep(m.safeForUser(f, ranked, &c, w))
+	}
+	if len(w.weights) == 0 {
+		return weighed{}
+	}
+	w.unlistedMayWin = c.unlistedMayWin(&m, f, ranked, w)
 	return w
+}
+
+// keep drops all but the first n nodes.
+func (w *weighed) keep(n int) {
+	w.tail = max(w.tail-(len(w.listed)-n), 0)
+	w.listed, w.weights = w.listed[:n], w.weights[:n]
+}
+
+// safeForUser returns how many of the listed nodes may keep their weight without
+// ever reversing the user's preferences. Our weights raise the maximum that the
+// scheduler divides by, so the lead of the user's best nodes over others shrinks;
+// a listed node must stay ahead of every node that the user likes less:
+//
+//	a * 100 + o_min(k) >= a * floor(100 * s(x) / t(k)) + o_max(x) + margin
+//
+// with s(x) the user's own score of such a node. Where PreferNoSchedule taints
+// keep us from listing nodes that the user likes more, we give no weights at all:
+// which of the two the scheduler would follow is not for us to decide.
+func (m *model) safeForUser(f found, ranked []candidate, c *chain, w weighed) int {
+	mostByScore := map[int64]int64{}
+	for i := range f.candidates {
+		x := &f.candidates[i]
+		if x.userScore > ranked[0].userScore {
+			return 0
+		}
+		if points := m.mostPoints(x); x.userScore < ranked[0].userScore {
+			if most, ok := mostByScore[x.userScore]; !ok || points > most {
+				mostByScore[x.userScore] = points
+			}
+		}
+	}
+	a, margin := c.cfg.Scheduler.PluginWeights.NodeAffinity, c.cfg.Weights.Margin
+	for i, k := range w.listed {
+		total := c.shared + w.weights[i]
+		for score, most := range mostByScore {
+			if a*maxNodeScore+c.points[k].min < a*(maxNodeScore*score/total)+most+margin {
+				return i
+			}
+		}
+	}
+	return len(w.listed)
+}
+
+// mostPoints is an upper bound of what the other plugins give a node for the pod
+// placed next.
+func (m *model) mostPoints(c *candidate) int64 {
+	w := &m.cfg.PluginWeights
+	return w.NodeResourcesFit*m.fit(c.nodeState, 0) + w.BalancedAllocation*maxNodeScore +
+		w.ImageLocality*m.imageLocality(c.node) + m.taintPoints(c.softTaints).max
 }
 
 // chain gives ranked nodes weights such that the scheduler fills them in order.
@@ -130,36 +184,27 @@ func (c *chain) equal(n int) weighed {
 }
 
 // unlistedMayWin tells whether a feasible node without a term may beat the first
-// listed one. It has none of our weight, so it is behind by what our first
-// weight is worth: a*100 points, or less if the user's weights count as well.
-func (c *chain) unlistedMayWin(unlisted, weight int64) bool {
-	if unlisted == math.MinInt64 {
-		return false
-	}
-	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
-	lead := a * (100 - floorDiv(100*c.shared, c.shared+weight))
-	return lead-(unlisted-c.points[0].min) < c.cfg.Weights.Margin
-}
-
-// mostUnlistedPoints is an upper bound of what the other plugins give any
-// feasible node without a term, math.MinInt64 when all are listed. Nodes behind
-// the first by the user's preference or a PreferNoSchedule taint do not count.
-func (m *model) mostUnlistedPoints(f found, ranked []candidate, listed []int) int64 {
-	names := make(map[string]bool, len(listed))
-	for _, i := range listed {
+// listed one now.
+func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed) bool {
+	names := make(map[string]bool, len(w.listed))
+	for _, i := range w.listed {
 		names[ranked[i].object.Name] = true
 	}
-	w := &m.cfg.PluginWeights
-	most := int64(math.MinInt64)
 	for i := range f.candidates {
-		c := &f.candidates[i]
-		if c.softTaints > ranked[0].softTaints || c.userScore < ranked[0].userScore || names[c.object.Name] {
-			continue
+		u := &f.candidates[i]
+		if !names[u.object.Name] && c.mayLose(w.weights[0], u.userScore, m.mostPoints(u)) {
+			return true
 		}
-		most = max(most, w.NodeResourcesFit*m.fit(c.nodeState, 0)+w.BalancedAllocation*maxNodeScore+
-			w.ImageLocality*m.imageLocality(c.node)+m.taintPoints(c.softTaints).max)
 	}
-	return most
+	return false
+}
+
+// mayLose tells whether the first node, with its weight, may be beaten by one that
+// has only the user's weights and at most so many points from the other plugins.
+func (c *chain) mayLose(weight, userScore, points int64) bool {
+	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
+	lead := a * (maxNodeScore - maxNodeScore*userScore/(c.shared+weight))
+	return lead-(points-c.points[0].min) < c.cfg.Weights.Margin
 }
 
 // The scheduler's sampling: at least this many nodes, at least this share.
@@ -168,8 +213,9 @@ const (
 	minFeasibleNodes   = 100
 	minFeasiblePercent = 5
 	// missProbability is how often none of the listed nodes may be in the part
-	// that the scheduler examines.
-	missProbability = 0.01
+	// that the scheduler examines, if they were scattered at random. Nodes of one
+	// size are often neighbours, so that in fact it is more often.
+	missProbability = 0.001
 )
 
 // examinedNodes is how many feasible nodes the scheduler looks for in a cluster

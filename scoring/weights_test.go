@@ -87,10 +87,10 @@ func TestTailTerms(t *testing.T) {
 	}{
 		"all are examined":                      {nodes: 100, feasible: 100, want: 0},
 		"few of many nodes are feasible":        {nodes: 5000, feasible: 400, want: 0},     // looks for 500
-		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 0},      // ceil(ln .01/ln .5) = 7
-		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 1},    // ceil(ln .01/ln .58) = 9
-		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 36},   // ceil(ln .01/ln .9) = 44
-		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 82}, // 90
+		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 2},      // ceil(ln .001/ln .5) = 10
+		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 5},    // ceil(ln .001/ln .58) = 13
+		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 58},   // ceil(ln .001/ln .9) = 66
+		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 82}, // 135, at most 82
 		"the scheduler examines all by setting": {nodes: 5000, feasible: 5000, percentage: 100, want: 0},
 		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 82}, // 228, at most 82
 	}
@@ -164,7 +164,7 @@ func TestUnlistedMayWin(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := chain{cfg: &cfg, points: []pointRange{tc.first}, shared: tc.shared}
-			if got := c.unlistedMayWin(tc.unlisted, tc.weight); got != tc.want {
+			if got := c.mayLose(tc.weight, tc.shared, tc.unlisted); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}
 		})

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -148,7 +149,7 @@ func (l *logLines) text() string {
 // deciderFunc is a Decider for tests.
 type deciderFunc func(scoring.Request) scoring.Decision
 
-func (f deciderFunc) Decide(r scoring.Request) scoring.Decision { return f(r) }
+func (f deciderFunc) Decide(_ context.Context, r scoring.Request) scoring.Decision { return f(r) }
 
 // bedWithRoom is a bed with one node that has so many GPUs free.
 func bedWithRoom(t testing.TB, gpus int64) *testBed {

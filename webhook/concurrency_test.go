@@ -48,7 +48,7 @@ func TestConcurrencyLimit(t *testing.T) {
 		t.Errorf("status %d over the limit, want 503", recorder.Code)
 	}
 	// A caller that gave up is not waited for.
-	server.wait = time.Hour
+	server.timeout = time.Hour
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	if recorder := serve(canceled); recorder.Code != http.StatusServiceUnavailable {

@@ -9,6 +9,16 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 )
 
+// Limits of a pod that we touch.
+const (
+	// maxPodBytes leaves a third of the 1.5 MiB that etcd takes in one request
+	// (--max-request-bytes) to what we and others add.
+	maxPodBytes = 1 << 20
+	// maxOwnParts is several times what we ever add; removing many more takes long,
+	// here and in the API server.
+	maxOwnParts = 500
+)
+
 // submission is the pod of a request.
 type submission struct {
 	// raw is the pod as received; the patch applies to it.
@@ -38,11 +48,17 @@ func (o *ownParts) any() bool {
 // decode reads the pod of a request, with the API server's own rules: names are
 // case-sensitive, unknown fields are ignored.
 func decode(req admission.Request) (*submission, scoring.Reason) {
+	if len(req.Object.Raw) > maxPodBytes {
+		return nil, scoring.ReasonTooLarge
+	}
 	s := &submission{raw: req.Object.Raw, pod: &corev1.Pod{}}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.raw, s.pod); err != nil {
 		return nil, ReasonUndecodable
 	}
 	s.user, s.ours = separate(s.pod)
+	if len(s.ours.terms)+len(s.ours.constraints)+len(s.ours.affinities) > maxOwnParts {
+		return nil, scoring.ReasonTooLarge
+	}
 	return s, scoring.ReasonNone
 }
 

@@ -34,8 +34,6 @@ const (
 	ReasonPatch scoring.Reason = "PatchRejected"
 	// ReasonPanic: a panic while deciding; a bug, counted.
 	ReasonPanic scoring.Reason = "Panic"
-	// ReasonTimeout: the decision took longer than the decision timeout.
-	ReasonTimeout scoring.Reason = "Timeout"
 )
 
 // Labels and annotations of others, by which pods are recognised.

@@ -14,7 +14,7 @@ import (
 
 // Decider ranks the nodes for a pod. It must be safe for parallel use.
 type Decider interface {
-	Decide(scoring.Request) scoring.Decision
+	Decide(context.Context, scoring.Request) scoring.Decision
 }
 
 // Handler answers admission requests for pods. Whatever happens, it allows the
@@ -57,18 +57,18 @@ func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcom
 				done <- skipped(ReasonPanic)
 			}
 		}()
-		done <- h.steer(req)
+		done <- h.steer(ctx, req)
 	}()
 	select {
 	case o := <-done:
 		return o
 	case <-ctx.Done():
-		return skipped(ReasonTimeout)
+		return skipped(scoring.ReasonTimeout)
 	}
 }
 
 // steer is the journey of a pod, in order: decode, eligibility, decision, patch.
-func (h *Handler) steer(req admission.Request) outcome {
+func (h *Handler) steer(ctx context.Context, req admission.Request) outcome {
 	if reason := checkRequest(req); reason != scoring.ReasonNone {
 		return skipped(reason)
 	}
@@ -76,34 +76,20 @@ func (h *Handler) steer(req admission.Request) outcome {
 	if reason != scoring.ReasonNone {
 		return skipped(reason)
 	}
-	if reason := eligible(submitted.user, h.cfg); reason != scoring.ReasonNone {
-		return skipped(reason)
-	}
 	dryRun := req.DryRun != nil && *req.DryRun
-	uid := submitted.admissionUID(req.UID)
-	decision := h.decider.Decide(scoring.Request{Pod: submitted.user, Namespace: req.Namespace, UID: uid, DryRun: dryRun})
-	patch, reason := buildPatch(submitted, &decision, uid, h.cfg)
-	return outcome{reason: firstReason(reason, decision.Reason), decision: decision, patch: patch, dryRun: dryRun}
-}
-
-func firstReason(reasons ...scoring.Reason) scoring.Reason {
-	for _, r := range reasons {
-		if r != scoring.ReasonNone {
-			return r
-		}
+	decision := scoring.Decision{Reason: eligible(submitted.user, h.cfg)}
+	if decision.Reason == scoring.ReasonNone {
+		decision = h.decider.Decide(ctx, scoring.Request{
+			Pod:       submitted.user,
+			Namespace: req.Namespace,
+			UID:       req.UID,
+			FirstUID:  types.UID(submitted.pod.Annotations[config.AnnotationAdmission]),
+			DryRun:    dryRun,
+		})
 	}
-	return scoring.ReasonNone
-}
-
-// admissionUID is the UID of the pod's first admission request. The API server
-// gives a reinvocation a new one; the first stays, since the reservation is kept
-// under it.
-func (s *submission) admissionUID(current types.UID) types.UID {
-	if first := s.pod.Annotations[config.AnnotationAdmission]; first != "" && len(first) <= maxUIDLength {
-		return types.UID(first)
+	patch, reason := buildPatch(submitted, &decision, h.cfg)
+	if reason == scoring.ReasonNone {
+		reason = decision.Reason
 	}
-	return current
+	return outcome{reason: reason, decision: decision, patch: patch, dryRun: dryRun}
 }
-
-// maxUIDLength is the length of a UUID in text, what the API server sends.
-const maxUIDLength = 36

@@ -144,10 +144,10 @@ func TestHandleTimeout(t *testing.T) {
 			if !response.Allowed || response.Patch != nil {
 				t.Errorf("response %+v", response)
 			}
-			if steering, reason := bed.onlyDecision(t); steering != "none" || reason != string(ReasonTimeout) {
+			if steering, reason := bed.onlyDecision(t); steering != "none" || reason != string(scoring.ReasonTimeout) {
 				t.Errorf("counted as %s/%s", steering, reason)
 			}
-			if !strings.Contains(bed.log.text(), string(ReasonTimeout)) {
+			if !strings.Contains(bed.log.text(), string(scoring.ReasonTimeout)) {
 				t.Errorf("the timeout is not in the log: %s", bed.log.text())
 			}
 			// The late decision ends by itself and changes nothing any more.
@@ -179,8 +179,8 @@ func TestHandleRequest(t *testing.T) {
 		`"preferredDuringSchedulingIgnoredDuringExecution":[{"weight":9,"preference":{"matchFields":[{"key":"metadata.name","operator":"In","values":["g1"]}]}}]}}}}`))
 	request.DryRun, request.Namespace = &dryRun, "right"
 	bed.Handle(t.Context(), request)
-	if got.UID != "first" || got.Namespace != "right" || !got.DryRun {
-		t.Errorf("asked about %s in %s, dry run %v", got.UID, got.Namespace, got.DryRun)
+	if got.FirstUID != "first" || got.UID != request.UID || got.Namespace != "right" || !got.DryRun {
+		t.Errorf("asked about %s, first %s, in %s, dry run %v", got.UID, got.FirstUID, got.Namespace, got.DryRun)
 	}
 	if terms := got.Pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution; len(terms) > 0 {
 		t.Errorf("the decider sees our own terms: %+v", terms)

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -24,10 +26,23 @@ const (
 	// (MaxRequestBodyBytes in k8s.io/apiserver), a creation carries one, and the
 	// rest of a review is well under 1 MiB.
 	maxBodyBytes = 4 << 20
-	// bodyTimeout is the webhook's timeout in the API server: a body that takes
-	// longer belongs to a call that was given up.
-	bodyTimeout = time.Second
+	// memoryBudget bounds what all requests being decoded may take together, by
+	// estimate, and maxMemory one of them: a quarter and an eighth of the
+	// Deployment's memory limit.
+	memoryBudget = 128 << 20
+	maxMemory    = 64 << 20
+	// bytesPerElement is about the size of the largest list element of a pod, a
+	// container (unsafe.Sizeof(corev1.Container{}) and its slice's growth). JSON
+	// needs only three bytes for one.
+	bytesPerElement = 1200
 )
+
+// estimate returns how much memory a body may take when decoded: its bytes, kept
+// three times (as received, as the raw object, as the texts in the decoded one), and
+// a list element for every comma.
+func estimate(body []byte) int64 {
+	return int64(3*len(body) + bytesPerElement*bytes.Count(body, []byte{','}))
+}
 
 // Server answers AdmissionReviews over HTTP. It stands in for
 // controller-runtime's admission.Webhook, which answers a body that is no valid
@@ -37,17 +52,23 @@ type Server struct {
 	handler admission.Handler
 	metrics *Metrics
 	log     logr.Logger
-	// slots bounds the requests under way; wait is how long one waits for a slot.
-	slots chan struct{}
-	wait  time.Duration
+	// slots bounds the requests under way, memory what they take. timeout is how
+	// long a request may take from its arrival, waiting included.
+	slots   chan struct{}
+	memory  *semaphore.Weighted
+	timeout time.Duration
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// NewServer returns a server that handles at most limit requests at once; others
-// wait up to wait.
-func NewServer(handler admission.Handler, metrics *Metrics, log logr.Logger, limit int, wait time.Duration) *Server {
-	return &Server{handler: handler, metrics: metrics, log: log, slots: make(chan struct{}, limit), wait: wait}
+// NewServer returns a server that handles at most limit requests at once. A
+// request has the timeout from its arrival to wait for its turn, to send its body
+// and to be decided.
+func NewServer(handler admission.Handler, metrics *Metrics, log logr.Logger, limit int, timeout time.Duration) *Server {
+	return &Server{
+		handler: handler, metrics: metrics, log: log, timeout: timeout,
+		slots: make(chan struct{}, limit), memory: semaphore.NewWeighted(memoryBudget),
+	}
 }
 
 // ServeHTTP answers one review: status 200 and the review's response, or a
@@ -59,72 +80,95 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "internal error", http.StatusInternalServerError)
 		}
 	}()
-	if !s.acquire(r.Context()) {
-		s.metrics.busy.Inc()
-		http.Error(w, "too many requests under way", http.StatusServiceUnavailable)
+	ctx, cancel := context.WithTimeout(r.Context(), s.timeout)
+	defer cancel()
+	response, refusal := s.answer(ctx, w, r)
+	if refusal != nil {
+		s.log.V(1).Info("Refused a request", "status", refusal.status, "error", refusal.message)
+		http.Error(w, refusal.message, refusal.status)
 		return
 	}
-	defer func() { <-s.slots }()
-	review, status, err := readReview(w, r)
+	s.write(w, response)
+}
+
+// refusal is a status other than 2xx and its text.
+type refusal struct {
+	status  int
+	message string
+}
+
+// answer handles one request within the limits.
+func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionResponse, *refusal) {
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return nil, s.busy()
+	}
+	body, refused := readBody(ctx, w, r)
+	if refused == nil && estimate(body) > maxMemory {
+		refused = &refusal{http.StatusRequestEntityTooLarge, "body has too many elements"}
+	}
+	if refused != nil {
+		s.metrics.invalid.Inc()
+		return nil, refused
+	}
+	size := estimate(body)
+	if s.memory.Acquire(ctx, size) != nil {
+		return nil, s.busy()
+	}
+	defer s.memory.Release(size)
+	review, err := decodeReview(body)
 	if err != nil {
 		s.metrics.invalid.Inc()
-		s.log.V(1).Info("Refused an invalid request", "status", status, "error", err.Error())
-		http.Error(w, err.Error(), status)
-		return
+		return nil, &refusal{http.StatusBadRequest, err.Error()}
 	}
-	response := s.handler.Handle(r.Context(), admission.Request{AdmissionRequest: *review.Request})
-	s.write(w, &response.AdmissionResponse)
+	response := s.handler.Handle(ctx, admission.Request{AdmissionRequest: *review.Request})
+	return &response.AdmissionResponse, nil
 }
 
-// acquire takes a slot, waiting a little.
-func (s *Server) acquire(ctx context.Context) bool {
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	default:
-	}
-	timer := time.NewTimer(s.wait)
-	defer timer.Stop()
-	select {
-	case s.slots <- struct{}{}:
-		return true
-	case <-timer.C:
-		return false
-	case <-ctx.Done():
-		return false
-	}
+func (s *Server) busy() *refusal {
+	s.metrics.busy.Inc()
+	return &refusal{http.StatusServiceUnavailable, "too many requests under way"}
 }
 
-// readReview reads a valid admission.k8s.io/v1 review, or tells with which
-// status to refuse it.
-func readReview(w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionReview, int, error) {
+// readBody reads a JSON body that is posted within the time of the context.
+func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
 	if r.Method != http.MethodPost {
-		return nil, http.StatusMethodNotAllowed, fmt.Errorf("method %s is not POST", r.Method)
+		return nil, &refusal{http.StatusMethodNotAllowed, "method is not POST"}
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, http.StatusUnsupportedMediaType, fmt.Errorf("content type is not application/json")
+		return nil, &refusal{http.StatusUnsupportedMediaType, "content type is not application/json"}
 	}
-	// Not every ResponseWriter can set deadlines; the real server's can.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+	if deadline, ok := ctx.Deadline(); ok {
+		// Not every ResponseWriter can set deadlines; the real server's can.
+		_ = http.NewResponseController(w).SetReadDeadline(deadline)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, http.StatusRequestEntityTooLarge, fmt.Errorf("body is larger than %d bytes", tooLarge.Limit)
+		return nil, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
 	}
 	if err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("reading body: %w", err)
+		return nil, &refusal{http.StatusBadRequest, "body could not be read"}
 	}
+	// Only now, so that nothing waits for the rest of a body that was given up.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	return body, nil
+}
+
+// decodeReview decodes a valid admission.k8s.io/v1 review.
+func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
 	review := &admissionv1.AdmissionReview{}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, review); err != nil {
-		return nil, http.StatusBadRequest, fmt.Errorf("body is not an AdmissionReview")
+		return nil, errors.New("body is not an AdmissionReview")
 	}
 	if review.APIVersion != admissionv1.SchemeGroupVersion.String() || review.Kind != "AdmissionReview" {
-		return nil, http.StatusBadRequest, fmt.Errorf("body is not an %s AdmissionReview", admissionv1.SchemeGroupVersion)
+		return nil, fmt.Errorf("body is not an %s AdmissionReview", admissionv1.SchemeGroupVersion)
 	}
 	if review.Request == nil || review.Request.UID == "" {
-		return nil, http.StatusBadRequest, fmt.Errorf("review has no request with a UID")
+		return nil, errors.New("review has no request with a UID")
 	}
-	return review, http.StatusOK, nil
+	return review, nil
 }
 
 func (s *Server) write(w http.ResponseWriter, response *admissionv1.AdmissionResponse) {

@@ -53,7 +53,7 @@ func (o *outcome) response(uid types.UID) admission.Response {
 func (h *Handler) logOutcome(req admission.Request, o outcome) {
 	log := h.log.WithValues("namespace", req.Namespace, "requestUID", req.UID)
 	switch o.reason {
-	case ReasonPatch, ReasonTimeout:
+	case ReasonPatch, scoring.ReasonTimeout:
 		log.Info("Pod admitted without steering because of a failure", "reason", o.reason)
 	case ReasonPanic: // logged with its stack already
 	default:

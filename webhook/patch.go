@@ -2,13 +2,14 @@ package webhook
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -39,13 +40,16 @@ const (
 // stay as they are, byte for byte, at their place. The patch is applied to the
 // received bytes before it is returned: one that does not apply would reject the
 // pod, whatever the failure policy.
-func buildPatch(s *submission, d *scoring.Decision, uid types.UID, cfg config.Configuration) ([]byte, scoring.Reason) {
-	wanted, ok := wantedParts(s, d, uid, cfg)
+func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([]byte, scoring.Reason) {
+	wanted, ok := wantedParts(s, d, cfg)
 	if !ok {
 		return nil, scoring.ReasonNone
 	}
 	if !wanted.valid() {
 		return nil, ReasonPatch
+	}
+	if !wanted.fitAnnotations(s) {
+		return nil, scoring.ReasonTooLarge
 	}
 	ops := wanted.operations(s)
 	if len(ops) == 0 {
@@ -87,7 +91,7 @@ type parts struct {
 
 // wantedParts returns what the pod is to have of us after this decision. It is
 // false when the pod is not to be touched at all.
-func wantedParts(s *submission, d *scoring.Decision, uid types.UID, cfg config.Configuration) (parts, bool) {
+func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (parts, bool) {
 	ranked, late := d.Reason == scoring.ReasonNone, d.Reason == scoring.ReasonNothingFits && d.Late != nil
 	dryRun := cfg.Mode == config.ModeDryRun
 	if !ranked && !late {
@@ -106,7 +110,7 @@ func wantedParts(s *submission, d *scoring.Decision, uid types.UID, cfg config.C
 	if ranked {
 		p.annotations[config.AnnotationSteering] = config.SteeringRanked
 		p.annotations[config.AnnotationTarget] = d.Target()
-		p.annotations[config.AnnotationAdmission] = string(uid)
+		p.annotations[config.AnnotationAdmission] = string(d.UID)
 		p.addRanking(d, cfg)
 		p.terms = terms(d.Ranking)
 	}
@@ -114,18 +118,46 @@ func wantedParts(s *submission, d *scoring.Decision, uid types.UID, cfg config.C
 }
 
 // isVerdict tells whether the reason is a finding about the pod and the cluster,
-// so that parts from an earlier decision are stale. Otherwise (not synced, no
-// GPU) nothing is known and the pod stays as it is.
+// so that parts from an earlier decision are stale: on a copy, or because another
+// webhook has changed the pod since. Otherwise (not synced, no GPU, opted out) the
+// pod stays as it is.
 func isVerdict(r scoring.Reason) bool {
-	return r == scoring.ReasonNothingFits || r == scoring.ReasonPinned || r == scoring.ReasonUserPreference
+	switch r {
+	case scoring.ReasonNothingFits, scoring.ReasonPinned, scoring.ReasonUserPreference, scoring.ReasonUnknownResource,
+		ReasonSpread, ReasonGated, ReasonPodGroup, ReasonOtherScheduler:
+		return true
+	default:
+		return false
+	}
+}
+
+// fitAnnotations makes the annotations fit what the API allows one object: the
+// ranking goes first, since it is only information. It returns false when even the
+// rest is too much.
+func (p *parts) fitAnnotations(s *submission) bool {
+	all := maps.Clone(s.pod.Annotations)
+	for _, key := range s.ours.annotations {
+		delete(all, key)
+	}
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, p.annotations)
+	if apivalidation.ValidateAnnotationsSize(all) == nil {
+		return true
+	}
+	delete(all, config.AnnotationRanking)
+	delete(p.annotations, config.AnnotationRanking)
+	return len(p.annotations) == 0 || apivalidation.ValidateAnnotationsSize(all) == nil
 }
 
 func (p *parts) addRanking(d *scoring.Decision, cfg config.Configuration) {
 	if cfg.Annotations != config.AnnotationsFull || len(d.Ranking) == 0 {
 		return
 	}
-	ranking := rankingAnnotation{Strategy: cfg.Ranking.Strategy}
-	for _, n := range d.Ranking {
+	ranking := rankingAnnotation{Strategy: cfg.Ranking.Strategy, Tail: d.Tail}
+	// The tail of a large cluster's list would multiply the pod's size.
+	for _, n := range d.Ranking[:len(d.Ranking)-d.Tail] {
 		ranking.Nodes = append(ranking.Nodes, rankedNode(n))
 	}
 	if text, err := json.Marshal(ranking); err == nil {
@@ -137,6 +169,8 @@ func (p *parts) addRanking(d *scoring.Decision, cfg config.Configuration) {
 type rankingAnnotation struct {
 	Strategy config.Strategy `json:"strategy"`
 	Nodes    []rankedNode    `json:"nodes"`
+	// Tail is how many more nodes have a term, all with the same low weight.
+	Tail int `json:"tail,omitempty"`
 }
 
 type rankedNode struct {

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"sigs.k8s.io/yaml"
 
@@ -14,7 +16,7 @@ import (
 )
 
 // cases is how many random clusters each test draws.
-const cases = 2000
+const cases = 1000
 
 // profiles are scheduler profiles and how our configuration describes them.
 var profiles = map[string]struct {
@@ -64,6 +66,125 @@ func TestPointsAgree(t *testing.T) {
 	}
 }
 
+// A pod with resources of its own, beside its containers': the scheduler's scoring
+// of such a pod differs from its accounting.
+func TestPointsAgreePodLevelResources(t *testing.T) {
+	r := newRealScheduler(t, nil)
+	var seen coverage
+	for seed := range uint64(cases) {
+		g := newGenerator(seed)
+		nodes := g.nodes(1 + g.IntN(6))
+		pods := g.running(nodes, g.IntN(2*len(nodes)))
+		pod := g.incoming()
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: g.podRequests()}
+		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			r.load(t, nodes, pods)
+			compare(t, r, newProduct(t, config.Default(), nodes, pods), nodes, pod, &seen)
+		})
+		if !ok {
+			t.Fatal("stopped at the first failure")
+		}
+	}
+}
+
+// After any sequence of events the index agrees with the scheduler's cache: nodes
+// come, change and go, pods too.
+func TestPointsAgreeAfterEvents(t *testing.T) {
+	for seed := range uint64(60) {
+		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
+			g := newGenerator(seed)
+			g.sameSizes = true
+			r := newRealScheduler(t, nil)
+			ours := newProduct(t, config.Default(), nil, nil)
+			var nodes []*corev1.Node
+			var pods []*corev1.Pod
+			var seen coverage
+			for range 40 {
+				switch at := g.IntN(len(nodes) + 1); {
+				case at == len(nodes):
+					n := g.node(fmt.Sprintf("n%02d", g.IntN(1000)))
+					if slices.ContainsFunc(nodes, func(o *corev1.Node) bool { return o.Name == n.Name }) {
+						continue
+					}
+					nodes = append(nodes, n)
+					r.addNode(t, n)
+					ours.index.SetNode(n)
+				case g.chance(40):
+					n := g.node(nodes[at].Name)
+					r.updateNode(t, nodes[at], n)
+					nodes[at] = n
+					ours.index.SetNode(n)
+				case g.chance(15):
+					r.removeNode(t, nodes[at])
+					ours.index.DeleteNode(nodes[at].Name)
+					nodes = slices.Delete(nodes, at, at+1)
+				case len(pods) > 0 && g.chance(30):
+					i := g.IntN(len(pods))
+					r.removePod(t, pods[i])
+					ours.index.DeletePod(pods[i].UID)
+					pods = slices.Delete(pods, i, i+1)
+				default:
+					p := g.runningPod(nodes[at].Name)
+					p.Status.Phase = corev1.PodRunning
+					pods = append(pods, p)
+					r.addPod(t, p)
+					ours.index.SetPod(p)
+				}
+				r.heartbeat(t)
+				r.refresh(t)
+				if compare(t, r, ours, nodes, g.incoming(), &seen); t.Failed() {
+					return
+				}
+			}
+		})
+		if !ok {
+			t.Fatal("stopped at the first failure")
+		}
+	}
+}
+
+// Image names as kubelets report them: an image that was pulled again has another
+// size under the same name, and dangling images share a name.
+func TestPointsAgreeOnImages(t *testing.T) {
+	image := func(megabytes int64, names ...string) corev1.ContainerImage {
+		return corev1.ContainerImage{Names: names, SizeBytes: megabytes << 20}
+	}
+	for name, tc := range map[string]struct {
+		before, after []corev1.ContainerImage
+	}{
+		"pulled again":   {before: []corev1.ContainerImage{image(300, "train:latest")}, after: []corev1.ContainerImage{image(900, "train:latest")}},
+		"one name twice": {after: []corev1.ContainerImage{image(300, "train:latest"), image(500, "train:latest")}},
+		"gone":           {before: []corev1.ContainerImage{image(300, "train:latest")}},
+		"another name":   {before: []corev1.ContainerImage{image(300, "train:latest")}, after: []corev1.ContainerImage{image(300, "train:latest", "train:2")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGenerator(1)
+			g.plain = true
+			r := newRealScheduler(t, nil)
+			nodes := []*corev1.Node{g.node("a"), g.node("b"), g.node("c")}
+			for _, n := range nodes {
+				n.Status.Images = nil
+				n.Status.Allocatable[nvidia] = *resource.NewQuantity(8, resource.DecimalSI)
+			}
+			nodes[0].Status.Images = tc.before
+			r.load(t, nodes, nil)
+			ours := newProduct(t, config.Default(), nodes, nil)
+			updated := nodes[0].DeepCopy()
+			updated.Status.Images = tc.after
+			r.updateNode(t, nodes[0], updated)
+			nodes[0] = updated
+			r.refresh(t)
+			ours.index.SetNode(updated)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: team, UID: "p"}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "train"}},
+			}}
+			g.resources(&pod.Spec.Containers[0], []string{nvidia}, 1)
+			var seen coverage
+			compare(t, r, ours, nodes, pod, &seen)
+		})
+	}
+}
+
 // compare compares filters and scores for the pod as we steer it.
 func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node, pod *corev1.Pod, seen *coverage) {
 	t.Helper()
@@ -89,7 +210,7 @@ func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node
 	want := real.score(t, both)
 	defer func() {
 		if t.Failed() {
-			describe(t, nodes, ours.pods, pod)
+			describe(t, nodes, r.pods, pod)
 		}
 	}()
 	for _, got := range predicted {

@@ -16,7 +16,6 @@ import (
 type product struct {
 	index  *scoring.Index
 	scorer *scoring.Scorer
-	pods   []*corev1.Pod
 }
 
 // newProduct builds the product and fills its index.
@@ -37,7 +36,7 @@ func newProduct(t testing.TB, cfg config.Configuration, nodes []*corev1.Node, po
 		index.SetPod(p)
 	}
 	index.SetSynced()
-	return &product{index: index, scorer: scoring.NewScorer(cfg, index), pods: pods}
+	return &product{index: index, scorer: scoring.NewScorer(cfg, index)}
 }
 
 // decide is the decision about a pod as the user sends it; nothing is reserved.

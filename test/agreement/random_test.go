@@ -26,6 +26,8 @@ type generator struct {
 	// podLevel is the chance in percent that a pod has resources of its own,
 	// beside its containers'.
 	podLevel int
+	// sameSizes gives an image the same size on every node.
+	sameSizes bool
 	// plain leaves out what breaks an assumption of the chain.
 	plain bool
 }
@@ -121,8 +123,11 @@ func (g *generator) nodeImages() []corev1.ContainerImage {
 	var out []corev1.ContainerImage
 	for _, name := range some(g, 40, images...) {
 		size := int64(1+g.IntN(6000)) << 20
-		if name == "tiny:latest" {
+		switch {
+		case name == "tiny:latest":
 			size = 700_000
+		case g.sameSizes:
+			size = int64(len(name)) * 77_777_777
 		}
 		out = append(out, corev1.ContainerImage{Names: []string{name}, SizeBytes: size})
 	}
@@ -237,7 +242,7 @@ func (g *generator) preferences(p *corev1.Pod) {
 // term is a user's term about zones, capacity types or instance types.
 func (g *generator) term() corev1.NodeSelectorTerm {
 	return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{one(g,
-		corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: some(g, 60, "a", "b", "c", "d")},
+		corev1.NodeSelectorRequirement{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: append(some(g, 40, "b", "c", "d"), "a")},
 		corev1.NodeSelectorRequirement{Key: "karpenter.sh/capacity-type", Operator: corev1.NodeSelectorOpNotIn, Values: []string{"spot"}},
 		corev1.NodeSelectorRequirement{Key: "node.kubernetes.io/instance-type", Operator: corev1.NodeSelectorOpExists},
 		corev1.NodeSelectorRequirement{Key: "node.kubernetes.io/instance-type", Operator: corev1.NodeSelectorOpIn, Values: []string{"large"}},

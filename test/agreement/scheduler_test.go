@@ -79,34 +79,73 @@ func mostAllocated(resources ...schedulerconfig.ResourceSpec) func(*schedulercon
 // out, as the scheduler's informer does.
 func (r *realScheduler) load(t testing.TB, nodes []*corev1.Node, pods []*corev1.Pod) {
 	t.Helper()
-	logger := klog.FromContext(t.Context())
-	for _, p := range r.pods {
-		if err := r.scheduler.Cache.RemovePod(logger, p); err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range slices.Clone(r.pods) {
+		r.removePod(t, p)
 	}
-	for _, n := range r.nodes {
-		if err := r.scheduler.Cache.RemoveNode(logger, n); err != nil {
-			t.Fatal(err)
-		}
+	for _, n := range slices.Clone(r.nodes) {
+		r.removeNode(t, n)
 	}
-	r.nodes, r.pods = nil, nil
 	for _, n := range nodes {
-		r.scheduler.Cache.AddNode(logger, n)
-		r.nodes = append(r.nodes, n)
+		r.addNode(t, n)
 	}
 	for _, p := range pods {
-		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			continue
+		if p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			r.addPod(t, p)
 		}
-		if err := r.scheduler.Cache.AddPod(logger, p); err != nil {
-			t.Fatal(err)
-		}
-		r.pods = append(r.pods, p)
 	}
-	if err := r.scheduler.Cache.UpdateSnapshot(logger, r.snapshot); err != nil {
+	r.refresh(t)
+}
+
+// refresh takes a new snapshot, as the scheduler does before each pod.
+func (r *realScheduler) refresh(t testing.TB) {
+	t.Helper()
+	if err := r.scheduler.Cache.UpdateSnapshot(klog.FromContext(t.Context()), r.snapshot); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// heartbeat updates all nodes without a change. The scheduler's view of a node
+// counts the nodes that have an image as of the node's own last update.
+func (r *realScheduler) heartbeat(t testing.TB) {
+	for _, n := range slices.Clone(r.nodes) {
+		r.updateNode(t, n, n)
+	}
+}
+
+func (r *realScheduler) addNode(t testing.TB, n *corev1.Node) {
+	r.scheduler.Cache.AddNode(klog.FromContext(t.Context()), n)
+	r.nodes = append(r.nodes, n)
+}
+
+func (r *realScheduler) updateNode(t testing.TB, old, n *corev1.Node) {
+	r.scheduler.Cache.UpdateNode(klog.FromContext(t.Context()), old, n)
+	r.nodes[slices.Index(r.nodes, old)] = n
+}
+
+func (r *realScheduler) removeNode(t testing.TB, n *corev1.Node) {
+	t.Helper()
+	if err := r.scheduler.Cache.RemoveNode(klog.FromContext(t.Context()), n); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(r.nodes, n)
+	r.nodes = slices.Delete(r.nodes, at, at+1)
+}
+
+func (r *realScheduler) addPod(t testing.TB, p *corev1.Pod) {
+	t.Helper()
+	if err := r.scheduler.Cache.AddPod(klog.FromContext(t.Context()), p); err != nil {
+		t.Fatal(err)
+	}
+	r.pods = append(r.pods, p)
+}
+
+func (r *realScheduler) removePod(t testing.TB, p *corev1.Pod) {
+	t.Helper()
+	if err := r.scheduler.Cache.RemovePod(klog.FromContext(t.Context()), p); err != nil {
+		t.Fatal(err)
+	}
+	at := slices.Index(r.pods, p)
+	r.pods = slices.Delete(r.pods, at, at+1)
 }
 
 // opinion is what the scheduler thinks of a pod.

@@ -22,8 +22,9 @@ var sourceDigest string
 
 func main() {
 	logf.InitLogs()
-	defer logf.FlushLogs()
-	if err := run(os.Args[1:]); err != nil {
+	err := run(os.Args[1:])
+	logf.FlushLogs()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "certmanager:", err)
 		os.Exit(1)
 	}

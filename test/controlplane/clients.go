@@ -76,18 +76,18 @@ func (cp *ControlPlane) get(ctx context.Context, url string) error {
 }
 
 // get returns nil when the answer is 200 OK.
-func get(ctx context.Context, client *http.Client, url string) error {
-	_, err := Read(ctx, client, url)
+func get(ctx context.Context, httpClient *http.Client, url string) error {
+	_, err := Read(ctx, httpClient, url)
 	return err
 }
 
 // Read returns the body of an answer that is 200 OK.
-func Read(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+func Read(ctx context.Context, httpClient *http.Client, url string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := client.Do(request)
+	response, err := httpClient.Do(request)
 	if err != nil {
 		return nil, err
 	}

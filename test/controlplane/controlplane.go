@@ -218,6 +218,7 @@ func (cp *ControlPlane) KeepDir() {
 func (cp *ControlPlane) Stop() (err error) {
 	cp.stop.Do(func() {
 		err = cp.stopComponents()
+		cp.httpClient.CloseIdleConnections()
 		cp.ports.release()
 		cp.mu.Lock()
 		defer cp.mu.Unlock()

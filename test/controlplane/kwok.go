@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// KwokNodeAnnotation, with the value "fake", puts a node into kwok's
-	// care. Nodes made by Node have it.
+	// KwokNodeAnnotation puts a node into kwok's care when its value is
+	// "fake". Nodes made by Node have it.
 	KwokNodeAnnotation = "kwok.x-k8s.io/node"
 
 	// RunsForAnnotation on a pod makes kwok end it with success after the

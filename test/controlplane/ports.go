@@ -56,7 +56,7 @@ func (p *ports) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, lock := range p.locks {
-		lock.Close()
+		_ = lock.Close() // it was never written to
 	}
 	p.locks = nil
 }

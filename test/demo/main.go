@@ -7,7 +7,8 @@
 //   - main.go: START HERE, the run
 //   - show.go: what each scenario shows
 //   - terminal.go: nodes as rows of GPUs in the terminal
-//   - report.go, page.go, page.html: bin/reports/demo.json and demo.html
+//   - report.go, page.go, page.html, picture.go: bin/reports/demo.json, demo.html
+//     and demo.svg
 package main
 
 import (

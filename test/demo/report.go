@@ -11,8 +11,9 @@ import (
 
 // Files of the report.
 const (
-	reportFile = "demo.json"
-	pageFile   = "demo.html"
+	reportFile  = "demo.json"
+	pageFile    = "demo.html"
+	pictureFile = "demo.svg" // the README's picture
 )
 
 // report is the content of demo.json; its keys are a contract.
@@ -78,7 +79,7 @@ func (r report) check() error {
 	return nil
 }
 
-// write writes both reports into dir.
+// write writes the reports into dir.
 func (r report) write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -94,5 +95,8 @@ func (r report) write(dir string) error {
 	if err != nil {
 		return fmt.Errorf("rendering the page: %w", err)
 	}
-	return os.WriteFile(filepath.Join(dir, pageFile), page, 0o644)
+	if err := os.WriteFile(filepath.Join(dir, pageFile), page, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, pictureFile), r.scenario("burst").picture(), 0o644)
 }

@@ -168,6 +168,9 @@ func (i *Installation) Stop() (err error) {
 			err = errors.Join(err, replica.Stop())
 		}
 		i.background.Wait()
+		if i.scraper != nil {
+			i.scraper.CloseIdleConnections()
+		}
 	})
 	return err
 }

@@ -14,7 +14,7 @@ import (
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	certmanagermeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,7 +37,7 @@ type bundle struct {
 	objects       []*unstructured.Unstructured
 	deployment    *appsv1.Deployment
 	configuration *corev1.ConfigMap
-	webhook       *admissionv1.MutatingWebhookConfiguration
+	webhook       *admissionregistrationv1.MutatingWebhookConfiguration
 	certificates  []*certmanagerv1.Certificate
 }
 
@@ -94,7 +94,7 @@ func (b *bundle) find() error {
 		case "ConfigMap":
 			b.configuration, err = convert[corev1.ConfigMap](object)
 		case "MutatingWebhookConfiguration":
-			b.webhook, err = convert[admissionv1.MutatingWebhookConfiguration](object)
+			b.webhook, err = convert[admissionregistrationv1.MutatingWebhookConfiguration](object)
 		case "Certificate":
 			var certificate *certmanagerv1.Certificate
 			certificate, err = convert[certmanagerv1.Certificate](object)

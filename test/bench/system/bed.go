@@ -2,12 +2,14 @@ package system
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -33,10 +35,17 @@ type Options struct {
 	Binary string
 	// ProductArgs are appended to its command line.
 	ProductArgs []string
+	// Patient gives a call of the webhook ten seconds instead of one, and a
+	// decision one second instead of half of one: on a machine that is busy with
+	// other things, calls that miss their timeout would hide how pods are packed.
+	Patient bool
 	// SchedulerVerbosity is kube-scheduler's -v. From 10 on it logs the scores.
 	SchedulerVerbosity int
 	// KeepDir keeps the logs.
 	KeepDir bool
+	// Pods receives the pods at the end of each run, one JSON object per line, to
+	// find out why they are where they are. Nil means nothing.
+	Pods io.Writer
 	// Log receives one line per step.
 	Log io.Writer
 }
@@ -88,6 +97,17 @@ func newClientset(c *rest.Config) (*kubernetes.Clientset, error) {
 	return clientset, nil
 }
 
+// Dump writes a pod to Options.Pods.
+func (b *Bed) Dump(pod *corev1.Pod) error {
+	if b.options.Pods == nil {
+		return nil
+	}
+	if err := json.NewEncoder(b.options.Pods).Encode(pod); err != nil {
+		return fmt.Errorf("writing pods: %w", err)
+	}
+	return nil
+}
+
 // Clients returns an administrator's clientset without rate limit and timeout.
 func (b *Bed) Clients() kubernetes.Interface { return b.clientset }
 
@@ -116,10 +136,23 @@ func (b *Bed) Use(ctx context.Context, s System) error {
 	if s.Replicas == 0 {
 		return nil
 	}
+	return b.install(ctx, s.Replicas)
+}
+
+// install installs and starts the product.
+func (b *Bed) install(ctx context.Context, replicas int) error {
+	options := installation.Options{
+		Replicas: replicas, Binary: b.options.Binary, Args: b.options.ProductArgs, Log: b.options.Log,
+	}
+	if b.options.Patient {
+		configuration, err := patientConfiguration()
+		if err != nil {
+			return err
+		}
+		options.Kustomization, options.Configuration = patientKustomization, configuration
+	}
 	var err error
-	b.installed, err = installation.Install(ctx, b.ControlPlane, installation.Options{
-		Replicas: s.Replicas, Binary: b.options.Binary, Args: b.options.ProductArgs, Log: b.options.Log,
-	})
+	b.installed, err = installation.Install(ctx, b.ControlPlane, options)
 	return err
 }
 

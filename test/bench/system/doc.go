@@ -6,4 +6,5 @@
 //   - system.go: START HERE, the systems
 //   - bed.go: the control plane, and changing from one system to the next
 //   - schedulers.go: the profiles of the schedulers
+//   - patient.go, patient: longer timeouts, for busy machines
 package system

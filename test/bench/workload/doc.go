@@ -7,6 +7,6 @@
 //   - workload.go: START HERE, the types
 //   - uniform.go: equal nodes, one or mixed pod sizes
 //   - churn.go: a generated cluster of openb's shape; pods come and go
-//   - trace.go: the openb trace itself, from a folder of the user
+//   - trace.go, tracechurn.go: the openb trace itself, from a folder of the user
 //   - bound.go: the fewest nodes and GPUs that can hold the pods
 package workload

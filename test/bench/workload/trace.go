@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // Files of the openb trace (github.com/alibaba/clusterdata,
@@ -131,9 +130,9 @@ func (t *Trace) Workload(load, rate float64, seed uint64) *Workload {
 	}
 	sizes := sortedSizes(bySize)
 	for _, size := range sizes {
-		for left := bySize[size]; left > 0; {
-			replicas := min(left, 1+r.IntN(maxReplicas))
-			left -= replicas
+		for more := bySize[size]; more > 0; {
+			replicas := min(more, 1+r.IntN(maxReplicas))
+			more -= replicas
 			w.Groups = append(w.Groups, size)
 			w.Pods = append(w.Pods, replicas)
 		}
@@ -158,46 +157,4 @@ func sortedSizes[V any](bySize map[Amounts]V) []Amounts {
 		return cmp.Or(cmp.Compare(a.GPUs, b.GPUs), cmp.Compare(a.MilliCPU, b.MilliCPU), cmp.Compare(a.MemoryMiB, b.MemoryMiB))
 	})
 	return sizes
-}
-
-// ChurnWorkload returns all pods of the trace with their arrivals and departures
-// in the trace's order, one event after another at the given rate: the 149 days
-// of the trace compressed to minutes, with idle times left out. Pods that ask for
-// the same follow one another in ReplicaSets of 1 to 40.
-func (t *Trace) ChurnWorkload(rate float64, seed uint64) *Workload {
-	w := &Workload{
-		Name: OpenbChurn, Owner: ReplicaSet, Arrival: Rate, RatePerSecond: rate, Seed: seed, Nodes: t.Nodes,
-	}
-	r := newRand(seed, 4)
-	type open struct{ group, left int }
-	groups := map[Amounts]*open{}
-	pods := slices.SortedStableFunc(slices.Values(t.Pods), func(a, b TracePod) int { return cmp.Compare(a.Created, b.Created) })
-	var events []Event
-	for i, pod := range pods {
-		g := groups[pod.Amounts]
-		if g == nil || g.left == 0 {
-			g = &open{group: len(w.Groups), left: 1 + r.IntN(maxReplicas)}
-			groups[pod.Amounts] = g
-			w.Groups = append(w.Groups, pod.Amounts)
-		}
-		g.left--
-		w.Pods = append(w.Pods, g.group)
-		events = append(events,
-			Event{At: time.Duration(pod.Created) * time.Second, Pod: i},
-			Event{At: time.Duration(max(pod.Deleted, pod.Created+1)) * time.Second, Pod: i, Leaves: true})
-	}
-	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
-	// What leaves after the last arrival only empties the cluster.
-	last := 0
-	for i, e := range events {
-		if !e.Leaves {
-			last = i
-		}
-	}
-	w.Events = events[:last+1]
-	for i := range w.Events {
-		w.Events[i].At = time.Duration(float64(i) / rate * float64(time.Second))
-	}
-	w.Load = w.AverageRequested() / float64(w.GPUs())
-	return w
 }

@@ -10,14 +10,14 @@ import (
 // TestSeedsDecide makes each workload twice with one seed, and once with another.
 func TestSeedsDecide(t *testing.T) {
 	trace := &Trace{Nodes: churnNodes(40, newRand(1, 9))}
-	for i := range 100 {
-		trace.Pods = append(trace.Pods, TracePod{Amounts: podWith(int64(1 + i%2)), Created: int64(i), Deleted: int64(2 * i)})
+	for i := range 400 {
+		trace.Pods = append(trace.Pods, TracePod{Amounts: podWith(int64(1 + i%2)), Created: int64(i), Deleted: int64(2*i + 1)})
 	}
 	tests := map[string]func(seed uint64) *Workload{
 		Mixed:      func(seed uint64) *Workload { return NewMixed(16, 0.5, Burst, seed) },
 		Churn:      func(seed uint64) *Workload { return NewChurn(30, 0.6, 10, 10*time.Second, seed) },
 		Openb:      func(seed uint64) *Workload { return trace.Workload(0.3, 60, seed) },
-		OpenbChurn: func(seed uint64) *Workload { return trace.ChurnWorkload(60, seed) },
+		OpenbChurn: func(seed uint64) *Workload { return trace.ChurnWorkload(0.3, 60, seed) },
 	}
 	for name, build := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -101,5 +101,29 @@ func TestChurnEvents(t *testing.T) {
 	}
 	if last > 20*time.Second || last < 15*time.Second {
 		t.Errorf("the last event is at %s", last)
+	}
+}
+
+// TestTraceChurn checks load and order of a small trace.
+func TestTraceChurn(t *testing.T) {
+	trace := &Trace{Nodes: times(20, Amounts{GPUs: 8})}
+	for i := range 1000 {
+		// lifetimes of 1 to 50 seconds
+		trace.Pods = append(trace.Pods, TracePod{Amounts: podWith(1), Created: int64(100 * i), Deleted: int64(100*i + 1 + i%50)})
+	}
+	w := trace.ChurnWorkload(0.5, 50, 1)
+	if load := w.AverageRequested() / float64(w.GPUs()); load < 0.45 || load > 0.55 {
+		t.Errorf("load %.2f, want about 0.5", load)
+	}
+	here := map[int]bool{}
+	for i, e := range w.Events {
+		if here[e.Pod] != e.Leaves || i < w.Fill && e.Leaves {
+			t.Fatalf("event %d is out of order: %+v", i, e)
+		}
+		here[e.Pod] = !e.Leaves
+	}
+	// The second half of the 1,000 pods arrives in 500/50 = 10 seconds.
+	if last := w.Events[len(w.Events)-1].At; last < 9*time.Second || last > 10*time.Second {
+		t.Errorf("the last event is at %s, want about 10s", last)
 	}
 }

@@ -1,0 +1,130 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Group is the results of one workload side by side.
+type Group struct {
+	// Case is the workload, Mode quick or full.
+	Case, Mode string
+	Rows       []Row
+	// WorstGPUs is the most GPUs on occupied nodes in any row.
+	WorstGPUs float64
+}
+
+// Row is what one system came to in a group: medians over the seeds.
+type Row struct {
+	System           string
+	Seeds            int
+	Occupied, Ideal  float64
+	GPUs, IdealGPUs  float64
+	Requested        float64
+	FreeOnEmptyNodes float64
+	Unplaced8        float64
+	Pods, Bound      int
+	Landed           Landed
+	Late, Unsteered  int
+	Seconds          float64
+	Served           []int
+	NodeUse          [][2]int64
+}
+
+// systemOrder is the order of rows.
+var systemOrder = []string{"default", "most-allocated", "plugin", "ours-1", "ours-2", "bound"}
+
+// Groups sorts results into groups, in the order in which they first came.
+func Groups(results []Result) []Group {
+	type key struct{ name, mode string }
+	var order []key
+	members := map[key][]Result{}
+	for i := range results {
+		k := key{results[i].Case(), results[i].Mode}
+		if members[k] == nil {
+			order = append(order, k)
+		}
+		members[k] = append(members[k], results[i])
+	}
+	var groups []Group
+	for _, k := range order {
+		g := Group{Case: k.name, Mode: k.mode}
+		for _, system := range systemOrder {
+			if row, ok := newRow(system, members[k]); ok {
+				g.Rows = append(g.Rows, row)
+				g.WorstGPUs = max(g.WorstGPUs, row.GPUs)
+			}
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// newRow takes the medians of one system's results; false when it has none.
+func newRow(system string, results []Result) (Row, bool) {
+	var own []Result
+	for _, r := range results {
+		if r.SystemName() == system {
+			own = append(own, r)
+		}
+	}
+	if len(own) == 0 {
+		return Row{}, false
+	}
+	median := func(value func(*Result) float64) float64 {
+		values := make([]float64, len(own))
+		for i := range own {
+			values[i] = value(&own[i])
+		}
+		return Median(values)
+	}
+	row := Row{
+		System: system, Seeds: len(own),
+		Occupied:         median(func(r *Result) float64 { return r.OccupiedNodes }),
+		Ideal:            median(func(r *Result) float64 { return float64(r.IdealNodes) }),
+		GPUs:             median(func(r *Result) float64 { return r.GPUsOnOccupiedNodes }),
+		IdealGPUs:        median(func(r *Result) float64 { return float64(r.IdealGPUs) }),
+		Requested:        median(func(r *Result) float64 { return r.GPUsRequested }),
+		FreeOnEmptyNodes: median(func(r *Result) float64 { return r.FreeOnEmptyNodes }),
+		Unplaced8:        median(func(r *Result) float64 { return float64(r.Unplaced8GPU) }),
+		Seconds:          median(func(r *Result) float64 { return r.BindAllSeconds }),
+	}
+	row.addSums(own)
+	return row, true
+}
+
+// addSums adds what is summed over the seeds.
+func (row *Row) addSums(own []Result) {
+	for _, r := range own {
+		row.Pods += r.Pods
+		row.Bound += r.Bound
+		row.Landed.Target += r.Landed.Target
+		row.Landed.Listed += r.Landed.Listed
+		row.Landed.Other += r.Landed.Other
+		row.Late += r.Late
+		row.Unsteered += r.Unsteered
+		for i, n := range r.ServedByReplica {
+			if i == len(row.Served) {
+				row.Served = append(row.Served, 0)
+			}
+			row.Served[i] += n
+		}
+		if row.NodeUse == nil {
+			row.NodeUse = r.NodeUse
+		}
+	}
+}
+
+// Median returns the middle value, the mean of two for an even number, and 0 for
+// none.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
+}

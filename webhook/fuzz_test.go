@@ -1,0 +1,161 @@
+package webhook
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// The seeds of both targets are the golden cases: a new case is a new seed.
+
+// FuzzHTTPBody posts arbitrary bytes. Whatever they are, the answer is a failed
+// call or an allowing review whose patch applies.
+func FuzzHTTPBody(f *testing.F) {
+	cases := goldenCases(f)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		request := cases[name].request()
+		if !json.Valid(request.Object.Raw) {
+			request.Object.Raw = nil
+		}
+		body, err := json.Marshal(admissionReview(request))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	for _, body := range []string{"", "{", "null", "[]", review(gpuPod) + "x", review(`"\ud800"`), `{"request":{"uid":"u"}}`,
+		strings.Replace(review(gpuPod), "v1", "v1beta1", 1), replaceUID(review(gpuPod), `\u0000`)} {
+		f.Add([]byte(body))
+	}
+	bed := newBed(f, config.Default(), []string{"team-a"}, goldenCluster(f, "mixed")...)
+	server := NewServer(bed.Handler, bed.metrics, bed.log.logger(), 1, time.Minute)
+	f.Fuzz(func(t *testing.T, body []byte) {
+		bed.forget()
+		recorder := httptest.NewRecorder()
+		server.ServeHTTP(recorder, post(t, string(body)))
+		var sent admissionv1.AdmissionReview
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &sent); err != nil || sent.Request == nil {
+			if recorder.Code < 400 {
+				t.Fatalf("status %d for a body that is no review", recorder.Code)
+			}
+			return
+		}
+		answer := checkHTTPAnswer(t, recorder, string(sent.Request.UID))
+		if answer == nil {
+			return
+		}
+		result := checkResponse(t, sent.Request.Object.Raw, sent.Request.UID, admission.Response{AdmissionResponse: *answer.Response})
+		// A UID of the API server is a UUID; by a longer one we know no pod again.
+		if answer.Response.Patch != nil && decodesStrictly(sent.Request.Object.Raw) && len(sent.Request.UID) <= len(firstUID) {
+			checkHandledAgain(t, bed, admission.Request{AdmissionRequest: *sent.Request}, result)
+		}
+		bed.checkNoFailure(t, "panic")
+	})
+}
+
+// FuzzReview builds a pod from pieces of JSON, so that the fuzzer spends its time
+// on what patches depend on, and checks everything that the golden cases check.
+func FuzzReview(f *testing.F) {
+	cases := goldenCases(f)
+	for _, name := range slices.Sorted(maps.Keys(cases)) {
+		var pod struct {
+			Metadata struct{ Annotations, Labels json.RawMessage }
+			Spec     struct {
+				Affinity, TopologySpreadConstraints, NodeSelector, Containers json.RawMessage
+			}
+		}
+		if json.Unmarshal(cases[name].object(), &pod) == nil {
+			f.Add(string(pod.Metadata.Annotations), string(pod.Metadata.Labels), string(pod.Spec.Affinity),
+				string(pod.Spec.TopologySpreadConstraints), string(pod.Spec.NodeSelector), string(pod.Spec.Containers), byte(len(name)))
+		}
+	}
+	beds := fuzzBeds(f)
+	f.Fuzz(func(t *testing.T, annotations, labels, affinity, spread, selector, containers string, choice byte) {
+		bed := beds[int(choice)%len(beds)]
+		bed.forget()
+		raw := object(
+			"metadata", object("name", `"p"`, "annotations", annotations, "labels", labels),
+			"spec", object("affinity", affinity, "topologySpreadConstraints", spread, "nodeSelector", selector, "containers", containers),
+		)
+		if !decodesStrictly([]byte(raw)) {
+			return // FuzzHTTPBody has those
+		}
+		request := podCreate([]byte(raw))
+		response := bed.Handle(t.Context(), request)
+		result := checkResponse(t, []byte(raw), request.UID, response)
+		checkHandledAgain(t, bed, request, result)
+		bed.checkNoFailure(t, "panic", string(ReasonPatch))
+	})
+}
+
+// fuzzBeds are clusters and configurations under which all kinds of answers come
+// up.
+func fuzzBeds(f *testing.F) []*testBed {
+	var beds []*testBed
+	for _, cluster := range []string{"mixed", "full"} {
+		for _, change := range []func(*config.Configuration){
+			func(*config.Configuration) {},
+			func(c *config.Configuration) { c.Mode = config.ModeDryRun },
+			func(c *config.Configuration) { c.LateSteering.Mode = config.LateOff },
+			func(c *config.Configuration) {
+				c.LateSteering.Mode, c.LateSteering.Scope = config.LateAlways, config.LateScopeCluster
+				c.Spreading.UserConstraints = config.UserConstraintsIgnore
+			},
+		} {
+			cfg := config.Default()
+			change(&cfg)
+			beds = append(beds, newBed(f, cfg, []string{"team-a"}, goldenCluster(f, cluster)...))
+		}
+	}
+	return beds
+}
+
+// forget lets all reservations of earlier requests end.
+func (b *testBed) forget() {
+	b.clock = b.clock.Add(time.Hour)
+	b.log.mu.Lock()
+	defer b.log.mu.Unlock()
+	b.log.lines = nil
+}
+
+// checkNoFailure checks that none of our own failures is in the log: they do no harm,
+// but are bugs.
+func (b *testBed) checkNoFailure(t testing.TB, failures ...string) {
+	t.Helper()
+	text := b.log.text()
+	for _, failure := range failures {
+		if strings.Contains(text, failure) {
+			t.Errorf("%s in the log: %s", failure, text)
+		}
+	}
+}
+
+// object is a JSON object of key, value pairs, without those whose value is no
+// JSON.
+func object(pairs ...string) string {
+	var out bytes.Buffer
+	for i := 0; i < len(pairs); i += 2 {
+		if json.Valid([]byte(pairs[i+1])) {
+			out.WriteString(`,"` + pairs[i] + `":` + pairs[i+1])
+		}
+	}
+	return "{" + strings.TrimPrefix(out.String(), ",") + "}"
+}
+
+// admissionReview wraps a request for the wire.
+func admissionReview(request admission.Request) admissionv1.AdmissionReview {
+	review := admissionv1.AdmissionReview{Request: &request.AdmissionRequest}
+	review.SetGroupVersionKind(admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"))
+	return review
+}

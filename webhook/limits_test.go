@@ -1,0 +1,202 @@
+package webhook
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// podWith is gpuPod with more in it: annotations, and elements of the list of
+// preferred terms.
+func podWith(annotations, terms string) []byte {
+	return []byte(`{"metadata":{"name":"p","annotations":{` + annotations + `}},"spec":{"affinity":{"nodeAffinity":` +
+		`{"preferredDuringSchedulingIgnoredDuringExecution":[` + terms + `]}},` + gpuPod[len(`{"metadata":{"name":"p"},"spec":{`):])
+}
+
+const ownTerm = `{"weight":1,"preference":{"matchFields":[{"key":"metadata.name","operator":"In","values":["g1"]}]}}`
+
+// Pods of a size that no user needs are left alone before they cost anything.
+func TestHandleLargePods(t *testing.T) {
+	tests := map[string]struct {
+		raw  []byte
+		want scoring.Reason
+	}{
+		"as large as allowed":  {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod))), scoring.ReasonNone},
+		"too large":            {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod)+1)), scoring.ReasonTooLarge},
+		"many parts like ours": {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts-1)), scoring.ReasonNone},
+		"too many":             {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts)), scoring.ReasonTooLarge},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t, config.Default(), []string{"team-a"}, goldenCluster(t, "mixed")...)
+			request := podCreate(tc.raw)
+			result := checkResponse(t, tc.raw, request.UID, bed.Handle(t.Context(), request))
+			if _, reason := bed.onlyDecision(t); reason != string(tc.want) {
+				t.Errorf("reason %q, want %q", reason, tc.want)
+			}
+			if tc.want != scoring.ReasonNone && len(result) != len(tc.raw) {
+				t.Error("the pod was changed")
+			}
+		})
+	}
+}
+
+// The API server refuses a pod whose annotations are too large together. The
+// ranking, which is only information, gives way; if the rest does not fit either,
+// the pod stays as it is.
+func TestHandleFitsAnnotations(t *testing.T) {
+	// "a": the user's text; its length counts with the key's.
+	user := func(length int) string { return `"a":"` + strings.Repeat("x", length-1) + `"` }
+	// What the annotations without the ranking take: keys and values.
+	ours := 0
+	for key, value := range map[string]string{
+		config.AnnotationSteering: config.SteeringRanked, config.AnnotationTarget: "g1", config.AnnotationAdmission: string(firstUID),
+	} {
+		ours += len(key) + len(value)
+	}
+	const limit = apivalidation.TotalAnnotationSizeLimitB
+	tests := map[string]struct {
+		user        int
+		wantReason  scoring.Reason
+		wantRanking bool
+	}{
+		"all fit":                  {limit / 2, scoring.ReasonNone, true},
+		"all but the ranking fit":  {limit - ours, scoring.ReasonNone, false},
+		"not even the rest":        {limit - ours + 1, scoring.ReasonTooLarge, false},
+		"the user's are too large": {limit + 1, scoring.ReasonTooLarge, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bed := newBed(t, config.Default(), []string{"team-a"}, goldenCluster(t, "mixed")...)
+			raw := podWith(user(tc.user), "")
+			request := podCreate(raw)
+			result := checkResponse(t, raw, request.UID, bed.Handle(t.Context(), request))
+			if _, reason := bed.onlyDecision(t); reason != string(tc.wantReason) {
+				t.Errorf("reason %q, want %q", reason, tc.wantReason)
+			}
+			pod := &corev1.Pod{}
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(result, pod); err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := pod.Annotations[config.AnnotationRanking]; ok != tc.wantRanking {
+				t.Errorf("ranking: %v, want %v", ok, tc.wantRanking)
+			}
+			if tc.wantReason == scoring.ReasonNone {
+				if err := apivalidation.ValidateAnnotationsSize(pod.Annotations); err != nil {
+					t.Error(err)
+				}
+				checkHandledAgain(t, bed, request, result)
+			} else if !jsonpatch.Equal(raw, result) {
+				t.Error("the pod was changed")
+			}
+		})
+	}
+}
+
+// JSON of a few bytes can decode to a thousand times as much. Bodies that could
+// are refused before they are decoded, and others wait for one another.
+func TestMemoryBudget(t *testing.T) {
+	bed := handlerWith(t, nil)
+	handler := blocking{entered: make(chan struct{}), release: make(chan struct{})}
+	const limit = 64
+	server := NewServer(handler, bed.metrics, bed.log.logger(), limit, time.Hour)
+	serve := func(body string) int {
+		recorder := httptest.NewRecorder()
+		server.ServeHTTP(recorder, post(t, body))
+		return recorder.Code
+	}
+	elements := func(n int) string { return review(`{"x":[0` + strings.Repeat(",0", n) + `]}`) }
+
+	if status := serve(elements(maxMemory / bytesPerElement)); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d for a body with too many elements", status)
+	}
+	large := elements(maxMemory/bytesPerElement - 1000)
+	if estimate([]byte(large)) > maxMemory || 3*estimate([]byte(large)) < memoryBudget {
+		t.Fatalf("a body of estimate %d is no test", estimate([]byte(large)))
+	}
+	var running sync.WaitGroup
+	for range memoryBudget / maxMemory {
+		running.Go(func() {
+			if status := serve(large); status != http.StatusOK {
+				t.Errorf("status %d within the budget", status)
+			}
+		})
+		<-handler.entered
+	}
+	// The budget is used up: another one is turned away when its time is over.
+	server.timeout = time.Millisecond
+	if status := serve(large); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d over the budget, want 503", status)
+	}
+	close(handler.release)
+	running.Wait()
+	if !server.memory.TryAcquire(memoryBudget) {
+		t.Error("memory was not returned")
+	}
+	if got := testutil.ToFloat64(bed.metrics.busy); got != 1 {
+		t.Errorf("%v requests counted as busy, want 1", got)
+	}
+}
+
+// The estimate is no less than what a decoded body occupies.
+func TestEstimate(t *testing.T) {
+	many := func(element string) string { return element + strings.Repeat(","+element, 20_000) }
+	bodies := map[string]string{
+		"a pod":                   gpuPod,
+		"containers":              `{"spec":{"containers":[` + many(`{}`) + `]}}`,
+		"ephemeral containers":    `{"spec":{"ephemeralContainers":[` + many(`{}`) + `]}}`,
+		"volumes":                 `{"spec":{"volumes":[` + many(`{}`) + `]}}`,
+		"variables":               `{"spec":{"containers":[{"env":[` + many(`{}`) + `]}]}}`,
+		"variables from a secret": `{"spec":{"containers":[{"env":[` + many(`{"valueFrom":{"secretKeyRef":{}}}`) + `]}]}}`,
+		"statuses":                `{"status":{"containerStatuses":[` + many(`{}`) + `]}}`,
+		"owners":                  `{"metadata":{"ownerReferences":[` + many(`{}`) + `]}}`,
+		"texts":                   `{"metadata":{"finalizers":[` + many(`""`) + `]}}`,
+		"terms":                   string(podWith("", many(ownTerm))),
+		"a long text":             `{"metadata":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`,
+	}
+	for name, body := range bodies {
+		t.Run(name, func(t *testing.T) {
+			before := heap()
+			review := &admissionv1.AdmissionReview{}
+			raw := []byte(`{"request":{"object":` + body + `}}`)
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, review); err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{}
+			if err := kjson.UnmarshalCaseSensitivePreserveInts(review.Request.Object.Raw, pod); err != nil {
+				t.Fatal(err)
+			}
+			took := heap() - before
+			runtime.KeepAlive(raw)
+			runtime.KeepAlive(review)
+			runtime.KeepAlive(pod)
+			// What the test itself and the runtime take besides.
+			const noise = 64 << 10
+			if got := estimate(raw); got < took-noise {
+				t.Errorf("%d bytes occupy %d, estimate %d", len(raw), took, got)
+			}
+		})
+	}
+}
+
+// heap is how many bytes live objects occupy.
+func heap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
+}
