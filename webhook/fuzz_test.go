@@ -1,9 +1,9 @@
 package webhook
 
 import (
-	"bytes"
 	"encoding/json"
 	"maps"
+	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -64,44 +64,64 @@ func FuzzHTTPBody(f *testing.F) {
 	})
 }
 
-// FuzzReview builds a pod from pieces of JSON, so that the fuzzer spends its time
-// on what patches depend on, and checks everything that the golden cases check.
+// FuzzReview makes pods from parts of the golden ones and checks everything that
+// the golden cases check.
 func FuzzReview(f *testing.F) {
-	cases := goldenCases(f)
-	for _, name := range slices.Sorted(maps.Keys(cases)) {
-		var pod struct {
-			Metadata struct{ Annotations, Labels json.RawMessage }
-			Spec     struct {
-				Affinity, TopologySpreadConstraints, NodeSelector, Containers json.RawMessage
-			}
+	splicer, beds := newSplicer(f), fuzzBeds(f)
+	for i := range splicer.pods {
+		f.Add(byte(i), []byte{0, byte(i)})
+	}
+	f.Fuzz(func(t *testing.T, choice byte, data []byte) {
+		checkSpliced(t, beds[int(choice)%len(beds)], splicer.splice(data))
+	})
+}
+
+// The same for some thousand pods, always the same ones, in every run of the
+// tests.
+func TestSplicedPods(t *testing.T) {
+	splicer, beds := newSplicer(t), fuzzBeds(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 5000 {
+		data := make([]byte, 2+4*random.IntN(6))
+		for k := range data {
+			data[k] = byte(random.UintN(256))
 		}
-		if json.Unmarshal(cases[name].object(), &pod) == nil {
-			f.Add(string(pod.Metadata.Annotations), string(pod.Metadata.Labels), string(pod.Spec.Affinity),
-				string(pod.Spec.TopologySpreadConstraints), string(pod.Spec.NodeSelector), string(pod.Spec.Containers), byte(len(name)))
+		checkSpliced(t, beds[i%len(beds)], splicer.splice(data))
+		if t.Failed() {
+			t.Fatalf("with pod %s", splicer.splice(data))
 		}
 	}
-	beds := fuzzBeds(f)
-	f.Fuzz(func(t *testing.T, annotations, labels, affinity, spread, selector, containers string, choice byte) {
-		bed := beds[int(choice)%len(beds)]
-		bed.forget()
-		raw := object(
-			"metadata", object("name", `"p"`, "annotations", annotations, "labels", labels),
-			"spec", object("affinity", affinity, "topologySpreadConstraints", spread, "nodeSelector", selector, "containers", containers),
-		)
-		if !decodesStrictly([]byte(raw)) {
-			return // FuzzHTTPBody has those
+	reached := map[string]float64{}
+	for _, bed := range beds {
+		for decision, count := range decisions(t, bed.registry) {
+			reached[decision] += count
 		}
-		request := podCreate([]byte(raw))
-		response := bed.Handle(t.Context(), request)
-		result := checkResponse(t, []byte(raw), request.UID, response)
-		checkHandledAgain(t, bed, request, result)
-		bed.checkNoFailure(t, "panic", string(ReasonPatch))
-	})
+	}
+	// The test is worth something only if pods of all kinds come up.
+	for _, want := range []string{"ranked//false", "late/NothingFits/false", "none/Pinned/false", "none/UserPreference/false", "none/Spread/false", "none/NothingFits/false"} {
+		if reached[want] < 50 {
+			t.Errorf("%v decisions %s of %v", reached[want], want, reached)
+		}
+	}
+}
+
+func checkSpliced(t *testing.T, bed *testBed, raw []byte) {
+	t.Helper()
+	bed.forget()
+	request := podCreate(raw)
+	response := bed.Handle(t.Context(), request)
+	result := checkResponse(t, raw, request.UID, response)
+	if !decodesStrictly(raw) {
+		return
+	}
+	checkHandledAgain(t, bed, request, result)
+	bed.checkNoFailure(t, "panic", string(ReasonPatch))
 }
 
 // fuzzBeds are clusters and configurations under which all kinds of answers come
 // up.
-func fuzzBeds(f *testing.F) []*testBed {
+func fuzzBeds(t testing.TB) []*testBed {
+	t.Helper()
 	var beds []*testBed
 	for _, cluster := range []string{"mixed", "full"} {
 		for _, change := range []func(*config.Configuration){
@@ -115,7 +135,7 @@ func fuzzBeds(f *testing.F) []*testBed {
 		} {
 			cfg := config.Default()
 			change(&cfg)
-			beds = append(beds, newBed(f, cfg, []string{"team-a"}, goldenCluster(f, cluster)...))
+			beds = append(beds, newBed(t, cfg, []string{"team-a"}, goldenCluster(t, cluster)...))
 		}
 	}
 	return beds
@@ -139,18 +159,6 @@ func (b *testBed) checkNoFailure(t testing.TB, failures ...string) {
 			t.Errorf("%s in the log: %s", failure, text)
 		}
 	}
-}
-
-// object is a JSON object of key, value pairs, without those whose value is no
-// JSON.
-func object(pairs ...string) string {
-	var out bytes.Buffer
-	for i := 0; i < len(pairs); i += 2 {
-		if json.Valid([]byte(pairs[i+1])) {
-			out.WriteString(`,"` + pairs[i] + `":` + pairs[i+1])
-		}
-	}
-	return "{" + strings.TrimPrefix(out.String(), ",") + "}"
 }
 
 // admissionReview wraps a request for the wire.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -100,7 +99,7 @@ func TestHandleFitsAnnotations(t *testing.T) {
 					t.Error(err)
 				}
 				checkHandledAgain(t, bed, request, result)
-			} else if !jsonpatch.Equal(raw, result) {
+			} else if !sameJSON(raw, result) {
 				t.Error("the pod was changed")
 			}
 		})

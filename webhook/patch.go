@@ -3,6 +3,7 @@ package webhook
 import (
 	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -73,10 +75,18 @@ func verified(s *submission, patch []byte) ([]byte, scoring.Reason) {
 	if err != nil {
 		return nil, ReasonPatch
 	}
-	if s.ours.any() && jsonpatch.Equal(s.raw, result) {
+	if s.ours.any() && sameJSON(s.raw, result) {
 		return nil, scoring.ReasonNone
 	}
 	return patch, scoring.ReasonNone
+}
+
+// sameJSON tells whether two texts say the same. The patch library's own Equal
+// panics when a list has a null.
+func sameJSON(a, b []byte) bool {
+	var x, y any
+	return kjson.UnmarshalCaseSensitivePreserveInts(a, &x) == nil &&
+		kjson.UnmarshalCaseSensitivePreserveInts(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // parts are what a pod is to have of us.
