@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -24,7 +23,7 @@ func TestReserveInParallel(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range targets {
 		wg.Go(func() {
-			d := c.Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(fmt.Sprint(i))})
+			d := c.Decide(t.Context(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(fmt.Sprint(i))})
 			targets[i] = d.Target()
 		})
 	}
@@ -55,7 +54,7 @@ func TestReservationLifeCycle(t *testing.T) {
 			t.Fatalf("%s: %d used and %d reservations, want %d and %d", step, got, c.Size().Reservations, used, reservations)
 		}
 	}
-	c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"})
+	c.Decide(t.Context(), Request{Pod: pod, Namespace: "team", UID: "a"})
 	expect("decided", 2, 1)
 	steeredTo("n", "a")(pod)
 	c.SetPod(pod)
@@ -71,7 +70,7 @@ func TestReservationEnds(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "2"))
 	decided := func() *testCluster {
 		c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")), gpuNode("m", list(nvidia, "1")))
-		if d := c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"}); d.Target() != "n" {
+		if d := c.Decide(t.Context(), Request{Pod: pod, Namespace: "team", UID: "a"}); d.Target() != "n" {
 			t.Fatalf("target %q", d.Target())
 		}
 		return c
@@ -90,7 +89,7 @@ func TestReservationEnds(t *testing.T) {
 		"creation failed: after the TTL": {decided(), func(c *testCluster) { c.clock = c.clock.Add(5 * time.Second) }, 0},
 		"decided again: the TTL starts again": {decided(), func(c *testCluster) {
 			c.clock = c.clock.Add(4 * time.Second)
-			c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "a"})
+			c.Decide(t.Context(), Request{Pod: pod, Namespace: "team", UID: "a"})
 			c.clock = c.clock.Add(4 * time.Second)
 		}, 2},
 		"bound elsewhere":       {seen(), func(c *testCluster) { c.SetPod(gpuPod("p", list(nvidia, "2"), steeredTo("n", "a"), on("m"))) }, 0},
@@ -104,7 +103,7 @@ func TestReservationEnds(t *testing.T) {
 		"deleted while pending": {seen(), func(c *testCluster) { c.DeletePod("p") }, 0},
 		"another pod with the same annotation seen again": {seen(), func(c *testCluster) {
 			// The copy's own admission keeps the UID that it carries.
-			c.Decide(context.Background(), Request{Pod: gpuPod("copy", list(nvidia, "1")), Namespace: "team", UID: "a"})
+			c.Decide(t.Context(), Request{Pod: gpuPod("copy", list(nvidia, "1")), Namespace: "team", UID: "a"})
 			c.SetPod(gpuPod("p", list(nvidia, "2"), steeredTo("n", "a"), func(p *corev1.Pod) { p.Status.Phase = "Pending" }))
 		}, 3},
 	}
@@ -194,7 +193,7 @@ func steeredBy(d Decision, admission types.UID) podOption {
 func TestReinvocationAndCopies(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "2")), gpuNode("b", list(nvidia, "2")))
 	again := func(uid, first string) Decision {
-		return c.Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(uid), FirstUID: types.UID(first)})
+		return c.Decide(t.Context(), Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID(uid), FirstUID: types.UID(first)})
 	}
 	first := again("u1", "")
 	other := map[string]string{"a": "b", "b": "a"}[first.Target()]

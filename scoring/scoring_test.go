@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -118,7 +117,7 @@ func TestDecideNotSynced(t *testing.T) {
 		t.Fatal(err)
 	}
 	index.SetNode(gpuNode("a", list(nvidia, "4")))
-	d := NewScorer(config.Default(), index).Decide(context.Background(), Request{Pod: gpuPod("p", list(nvidia, "1"))})
+	d := NewScorer(config.Default(), index).Decide(t.Context(), Request{Pod: gpuPod("p", list(nvidia, "1"))})
 	if d.Reason != ReasonNotSynced || d.Target() != "" {
 		t.Errorf("got %+v", d)
 	}
@@ -209,7 +208,7 @@ func TestDecideStableWhileANodeFills(t *testing.T) {
 func TestDecideDryRun(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "4")))
 	pod := gpuPod("p", list(nvidia, "1"))
-	if d := c.Decide(context.Background(), Request{Pod: pod, Namespace: "team", UID: "u", DryRun: true}); d.Target() != "a" {
+	if d := c.Decide(t.Context(), Request{Pod: pod, Namespace: "team", UID: "u", DryRun: true}); d.Target() != "a" {
 		t.Errorf("got %+v", d)
 	}
 	dry := newCluster(t, func(cfg *config.Configuration) { cfg.Mode = config.ModeDryRun }, gpuNode("a", list(nvidia, "4")))
@@ -226,7 +225,7 @@ func TestDecideDryRun(t *testing.T) {
 func TestDecideAgain(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "1")), gpuNode("b", list(nvidia, "1")))
 	request := Request{Pod: gpuPod("p", list(nvidia, "1")), Namespace: "team", UID: types.UID("first")}
-	first, again := c.Decide(context.Background(), request), c.Decide(context.Background(), request)
+	first, again := c.Decide(t.Context(), request), c.Decide(t.Context(), request)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("second decision differs (-first +second):\n%s", diff)
 	}

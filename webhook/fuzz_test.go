@@ -127,7 +127,7 @@ func fuzzBeds(t testing.TB) []*testBed {
 		for _, change := range []func(*config.Configuration){
 			func(*config.Configuration) {},
 			func(c *config.Configuration) { c.Mode = config.ModeDryRun },
-			func(c *config.Configuration) { c.LateSteering.Mode = config.LateOff },
+			func(c *config.Configuration) { c.LateSteering.Mode, c.Weights.MaxTerms = config.LateOff, 1 },
 			func(c *config.Configuration) {
 				c.LateSteering.Mode, c.LateSteering.Scope = config.LateAlways, config.LateScopeCluster
 				c.Spreading.UserConstraints = config.UserConstraintsIgnore

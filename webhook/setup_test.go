@@ -237,7 +237,7 @@ func TestListenerTLSVersions(t *testing.T) {
 				if got := conn.ConnectionState().Version; got != tc.want {
 					t.Errorf("version %x, want %x", got, tc.want)
 				}
-				conn.Close() // the end waits for connections without a request
+				_ = conn.Close() // the end waits for connections without a request
 			}
 			l.stopped(t)
 		})
@@ -259,7 +259,7 @@ func TestListenerReloadsCertificate(t *testing.T) {
 			if err != nil {
 				t.Fatalf("not served during a change of certificates: %v", err)
 			}
-			defer conn.Close()
+			defer func() { _ = conn.Close() }()
 			return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64() == serial
 		})
 	}

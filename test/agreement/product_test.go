@@ -1,6 +1,7 @@
 package agreement
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -41,7 +42,7 @@ func newProduct(t testing.TB, cfg config.Configuration, nodes []*corev1.Node, po
 
 // decide is the decision about a pod as the user sends it; nothing is reserved.
 func (p *product) decide(pod *corev1.Pod) scoring.Decision {
-	return p.scorer.Decide(scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: pod.UID, DryRun: true})
+	return p.scorer.Decide(context.Background(), scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: pod.UID, DryRun: true})
 }
 
 // stored returns the pod as the API server stores it after our webhook, with the
