@@ -189,12 +189,12 @@ func TestPointsAgreeOnImages(t *testing.T) {
 func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node, pod *corev1.Pod, seen *coverage) {
 	t.Helper()
 	pod = stored(pod, ours.decide(pod))
-	real := r.consider(t, pod)
+	considered := r.consider(t, pod)
 	predicted, reason := ours.scorer.Predict(pod)
 	var both []string
 	for _, n := range nodes {
 		at := slices.IndexFunc(predicted, func(p scoring.NodePoints) bool { return p.Name == n.Name })
-		_, feasible := real.feasible[n.Name]
+		_, feasible := considered.feasible[n.Name]
 		switch {
 		case !isTarget(n) && at >= 0:
 			t.Errorf("node %s is no target, but we rank it", n.Name)
@@ -207,7 +207,7 @@ func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node
 	if t.Failed() || len(both) == 0 {
 		return
 	}
-	want := real.score(t, both)
+	want := considered.score(t, both)
 	defer func() {
 		if t.Failed() {
 			describe(t, nodes, r.pods, pod)
@@ -221,8 +221,8 @@ func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node
 			balancedAllocation: got.BalancedAllocation,
 			imageLocality:      got.ImageLocality,
 		} {
-			if real := want[got.Name].plugins[plugin]; real != points {
-				t.Errorf("node %s, %s: %d points, predicted %d", got.Name, plugin, real, points)
+			if actual := want[got.Name].plugins[plugin]; actual != points {
+				t.Errorf("node %s, %s: %d points, predicted %d", got.Name, plugin, actual, points)
 			}
 			seen.count(plugin, points)
 		}

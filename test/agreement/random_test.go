@@ -101,12 +101,13 @@ func (g *generator) node(name string) *corev1.Node {
 	if g.chance(3) {
 		delete(n.Status.Allocatable, one(g, corev1.ResourceCPU, corev1.ResourceMemory))
 	}
-	switch {
-	case g.chance(5):
+	if g.chance(5) {
 		n.Spec.Unschedulable = true
-	case g.chance(3):
+	}
+	if g.chance(3) {
 		n.Status.Conditions[0].Status = one(g, corev1.ConditionFalse, corev1.ConditionUnknown)
-	case g.chance(3):
+	}
+	if g.chance(3) {
 		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "DeletionCandidateOfClusterAutoscaler", Effect: corev1.TaintEffectPreferNoSchedule})
 	}
 	return n

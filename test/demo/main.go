@@ -81,7 +81,7 @@ func finish(r report) error {
 		return err
 	}
 	fmt.Printf("\nwrote %s and %s\n", filepath.Join("bin", "reports", pageFile), filepath.Join("bin", "reports", reportFile))
-	burst := r.scenario("burst")
+	burst := r.burst()
 	fmt.Printf("demo: without webhook %d nodes, with webhook %d nodes, ideal %d\n",
 		burst.Without.NodesUsed, burst.With.NodesUsed, burst.Ideal)
 	return r.check()

@@ -50,9 +50,10 @@ func newResult(p scenario.Placement) result {
 	return result{NodesUsed: p.NodesUsed(), NodesFull: p.NodesFull(), Placement: p}
 }
 
-func (r report) scenario(name string) entry {
+// burst is the scenario that the last line and the picture are about.
+func (r report) burst() entry {
 	for _, e := range r.Scenarios {
-		if e.Name == name {
+		if e.Name == "burst" {
 			return e
 		}
 	}
@@ -73,7 +74,7 @@ func (r report) check() error {
 	if r.Denied > 0 {
 		return fmt.Errorf("%d pods were denied because of the webhook", r.Denied)
 	}
-	if used := r.scenario("burst").Without.NodesUsed; used < leastSpread {
+	if used := r.burst().Without.NodesUsed; used < leastSpread {
 		return fmt.Errorf("the burst without the webhook used only %d nodes: there was nothing to pack", used)
 	}
 	return nil
@@ -98,5 +99,5 @@ func (r report) write(dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, pageFile), page, 0o644); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, pictureFile), r.scenario("burst").picture(), 0o644)
+	return os.WriteFile(filepath.Join(dir, pictureFile), r.burst().picture(), 0o644)
 }

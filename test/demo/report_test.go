@@ -58,7 +58,7 @@ func TestPictures(t *testing.T) {
 	if bytes.Contains(page, []byte("<burst>")) || bytes.Contains(page, []byte("http")) {
 		t.Errorf("the page is not escaped or not self-contained:\n%s", page)
 	}
-	decoder := xml.NewDecoder(bytes.NewReader(sample().scenario("burst").picture()))
+	decoder := xml.NewDecoder(bytes.NewReader(sample().burst().picture()))
 	rects := 0
 	for {
 		token, err := decoder.Token()
@@ -85,7 +85,7 @@ func TestReportCheck(t *testing.T) {
 	}{
 		"not packed":      {func(r *report) { r.Scenarios[0].Problem = "spread" }, "spread"},
 		"denied":          {func(r *report) { r.Denied = 1 }, "denied"},
-		"nothing to pack": {func(r *report) {}, "nothing to pack"},
+		"nothing to pack": {func(*report) {}, "nothing to pack"},
 		"packed":          {func(r *report) { r.Scenarios[0].Without.NodesUsed = 16 }, ""},
 	}
 	for name, tc := range tests {

@@ -88,7 +88,7 @@ func waitBound(t *testing.T, pod *corev1.Pod) string {
 // What the user stated stays where it was; ours comes after it and follows the
 // user's preference.
 func TestUserAffinitySurvives(t *testing.T) {
-	zone := func(z string) controlplane.NodeOption { return controlplane.WithZone(z) }
+	zone := controlplane.WithZone
 	withNodes(t, append(controlplane.Nodes("east", 2, node8, zone("east")), controlplane.Nodes("west", 2, node8, zone("west"))...))
 	namespace := optedIn(t, "user-affinity")
 	terms := []corev1.PreferredSchedulingTerm{{Weight: 20, Preference: corev1.NodeSelectorTerm{

@@ -50,7 +50,7 @@ func nodeScore(allocated, allocatable int64) int64 {
 	if allocatable <= 0 {
 		return 0
 	}
-	return fwk.MaxNodeScore * min(max(allocated, 0), allocatable) / allocatable
+	return fwk.MaxScore * min(max(allocated, 0), allocatable) / allocatable
 }
 
 // ScoreExtensions implements ScorePlugin: scores are in range as they are.

@@ -94,23 +94,23 @@ func newRow(system string, results []Result) (Row, bool) {
 }
 
 // addSums adds what is summed over the seeds.
-func (row *Row) addSums(own []Result) {
-	for _, r := range own {
-		row.Pods += r.Pods
-		row.Bound += r.Bound
-		row.Landed.Target += r.Landed.Target
-		row.Landed.Listed += r.Landed.Listed
-		row.Landed.Other += r.Landed.Other
-		row.Late += r.Late
-		row.Unsteered += r.Unsteered
-		for i, n := range r.ServedByReplica {
-			if i == len(row.Served) {
-				row.Served = append(row.Served, 0)
+func (r *Row) addSums(own []Result) {
+	for _, one := range own {
+		r.Pods += one.Pods
+		r.Bound += one.Bound
+		r.Landed.Target += one.Landed.Target
+		r.Landed.Listed += one.Landed.Listed
+		r.Landed.Other += one.Landed.Other
+		r.Late += one.Late
+		r.Unsteered += one.Unsteered
+		for i, n := range one.ServedByReplica {
+			if i == len(r.Served) {
+				r.Served = append(r.Served, 0)
 			}
-			row.Served[i] += n
+			r.Served[i] += n
 		}
-		if row.NodeUse == nil {
-			row.NodeUse = r.NodeUse
+		if r.NodeUse == nil {
+			r.NodeUse = one.NodeUse
 		}
 	}
 }

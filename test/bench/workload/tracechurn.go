@@ -49,7 +49,7 @@ func (t *Trace) ChurnWorkload(load, rate float64, seed uint64) *Workload {
 		}
 	}
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
-	w.Fill, w.Events = len(fill), append(fill, events...)
+	w.Fill, w.Events = len(fill), slices.Concat(fill, events)
 	return w
 }
 
