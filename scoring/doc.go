@@ -20,7 +20,6 @@
 //   - images.go: which images are on how many nodes
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
-//   - peers.go: what other replicas have decided and we have not seen
 //   - landing.go: where steered pods went
 //   - late.go: the soft pod affinity for pods that have to wait
 //   - ours.go: the parts of a pod that we added earlier

@@ -131,6 +131,11 @@ func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, i
 	}
 	var heaviest int64
 	for i := range terms {
+		// The API server comes after us: it refuses weights outside 1 to 100, and the
+		// arithmetic of ours relies on that.
+		if w := terms[i].Weight; w < 1 || w > maxWeight {
+			return nil, 0, ReasonInvalidAffinity
+		}
 		heaviest = max(heaviest, int64(terms[i].Weight))
 	}
 	return prepared, heaviest, ReasonNone

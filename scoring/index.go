@@ -33,7 +33,6 @@ type Index struct {
 	// reservations: admission UID -> what a decision holds until its pod is seen.
 	reservations map[types.UID]reservation
 	expiries     expiries
-	peers        peers
 	// enabled: namespaces that opted in. targets: the records of each namespace
 	// whose owner is the target.
 	enabled map[string]bool
@@ -133,11 +132,7 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 		// The pod takes its request over from the reservation. Only when first
 		// seen: a copy of the pod carries the same annotation.
 		if uid := types.UID(pod.Annotations[config.AnnotationAdmission]); uid != "" {
-			_, own := ix.reservations[uid]
 			ix.release(uid, pod.Namespace)
-			if ix.Synced() && ix.enabled[pod.Namespace] && pod.Spec.NodeName == "" {
-				ix.peers.saw(own)
-			}
 		}
 		record = &podRecord{namespace: pod.Namespace, since: ix.pendingSince(pod, now)}
 	}

@@ -39,8 +39,7 @@ type charge struct {
 	load load
 }
 
-// reservation is a charge that ends at a time, unless its pod is seen before. It
-// includes what other replicas are thought to have decided meanwhile.
+// reservation is a charge that ends at a time, unless its pod is seen before.
 type reservation struct {
 	charge
 	// namespace of the pod: nobody releases the reservation of another.
@@ -156,15 +155,8 @@ func (ix *Index) reserve(d *Decision, request Request, demand *Demand, now time.
 	if state == nil || !fits(state, demand) {
 		return false
 	}
-	load := demand.load(occupies)
-	for range ix.peers.unseen() {
-		if !hasRoom(&nodeState{node: state.node, used: state.used.plus(1, load)}, demand.requests) {
-			break
-		}
-		load = load.plus(1, demand.load(occupies))
-	}
 	r := reservation{
-		charge:    charge{node: d.Target(), load: load},
+		charge:    charge{node: d.Target(), load: demand.load(occupies)},
 		namespace: request.Namespace,
 		calls:     calls + 1,
 		until:     now.Add(ix.cfg.InFlight.ReservationTTL.Duration),

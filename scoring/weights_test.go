@@ -88,11 +88,11 @@ func TestTailTerms(t *testing.T) {
 		"all are examined":                      {nodes: 100, feasible: 100, want: 0},
 		"few of many nodes are feasible":        {nodes: 5000, feasible: 400, want: 0},     // looks for 500
 		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 0},      // ceil(ln .001/ln .5) = 10
-		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 1},    // ceil(ln .001/ln .58) = 13
-		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 54},   // ceil(ln .001/ln .9) = 66
-		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 78}, // 135, at most 78
+		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 0},    // ceil(ln .001/ln .58) = 13
+		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 50},   // ceil(ln .001/ln .9) = 66
+		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 74}, // 135, at most 74
 		"the scheduler examines all by setting": {nodes: 5000, feasible: 5000, percentage: 100, want: 0},
-		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 78}, // 228, at most 78
+		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 74}, // 228, at most 74
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

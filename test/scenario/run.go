@@ -15,14 +15,40 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 )
 
+// attempts is how often a scenario is played when calls of the webhook fail: on a
+// busy machine one can take longer than its timeout of a second. Such a pod is
+// created all the same, but what it does says nothing about steering.
+const attempts = 3
+
 // Run plays a scenario in a new namespace, on new nodes, and returns where the
 // pods went. enabled says whether the namespace is opted in. then, if not nil, is
 // called before pods and nodes are removed.
-func Run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*Stage) error) (p Placement, err error) {
-	name := s.Name + "-without"
+func Run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*Stage) error) (Placement, error) {
+	for attempt := 1; ; attempt++ {
+		before, err := c.Installed.FailOpens(ctx)
+		if err != nil {
+			return Placement{}, err
+		}
+		failed := false
+		p, err := run(ctx, c, s, enabled, attempt, func(st *Stage) error {
+			after, err := c.Installed.FailOpens(ctx)
+			if failed = after > before && attempt < attempts; err != nil || failed || then == nil {
+				return err
+			}
+			return then(st)
+		})
+		if err != nil || !failed {
+			return p, err
+		}
+	}
+}
+
+// run is one attempt.
+func run(ctx context.Context, c *Cluster, s Scenario, enabled bool, attempt int, then func(*Stage) error) (p Placement, err error) {
+	name := fmt.Sprintf("%s-without-%d", s.Name, attempt)
 	labels := map[string]string{}
 	if enabled {
-		name = s.Name + "-with"
+		name = fmt.Sprintf("%s-with-%d", s.Name, attempt)
 		labels[config.LabelEnabled] = "true"
 	}
 	if err := c.CreateNamespace(ctx, name, labels); err != nil {
@@ -42,7 +68,7 @@ func Run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*S
 	if err := s.play(ctx, &st.stage); err != nil {
 		return Placement{}, err
 	}
-	if p, err = st.Placement(ctx); err != nil || then == nil {
+	if p, err = st.Placement(ctx); err != nil {
 		return p, err
 	}
 	return p, then(st)
