@@ -6,7 +6,8 @@
 //   - handler.go: START HERE, Handle from request to response
 //   - decode.go: the pod of a request, and what of it we added earlier
 //   - eligibility.go: which pods are left alone, and why
-//   - patch.go: from a decision to JSON patch operations
+//   - patch.go: from a decision to what the pod is to have of us, and its patch
+//   - operations.go: from that to JSON patch operations
 //   - outcome.go: what came of a request, for log and metrics
 //   - metrics.go: the metrics
 //   - http.go: bytes in, bytes out

@@ -165,13 +165,13 @@ func TestPackageFilesExist(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		named := map[string]bool{"doc.go": true}
 		for _, match := range listed.FindAllStringSubmatch(string(content), -1) {
 			for _, file := range strings.Split(match[1], ",") {
-				if _, err := os.Stat(filepath.Join(filepath.Dir(path), strings.TrimSpace(file))); err != nil {
-					t.Errorf("%s: %v", path, err)
-				}
+				named[strings.TrimSpace(file)] = true
 			}
 		}
+		checkNamed(t, filepath.Dir(path), named)
 		return nil
 	})
 	if err != nil {
@@ -179,5 +179,26 @@ func TestPackageFilesExist(t *testing.T) {
 	}
 	if docs < 3 {
 		t.Errorf("found %d files doc.go", docs)
+	}
+}
+
+// checkNamed checks that a package's doc.go names files that exist; in the
+// product, where it is the reader's way in, it must name all of them.
+func checkNamed(t *testing.T, dir string, named map[string]bool) {
+	t.Helper()
+	for file := range named {
+		if _, err := os.Stat(filepath.Join(dir, file)); err != nil {
+			t.Errorf("doc.go in %s: %v", dir, err)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	product := !strings.Contains(filepath.ToSlash(dir)+"/", "/test/")
+	for _, file := range files {
+		if name := filepath.Base(file); product && !strings.HasSuffix(name, "_test.go") && !named[name] {
+			t.Errorf("doc.go in %s does not name %s", dir, name)
+		}
 	}
 }
