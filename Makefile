@@ -81,7 +81,7 @@ manifests: generate ## Render everything to install, with IMAGE, into bin/instal
 
 .PHONY: testbed
 testbed: ## Build the control plane that tests and demo run on (once, some minutes).
-	@echo 'building the control plane: on a fresh machine a quarter of an hour, the first minutes of it without output, later a second'
+	@echo 'building the control plane: on a fresh machine about 20 minutes on 2 cores, the first few of them without output; later a second'
 	cd test && $(GO) run ./controlplane/cmd/build
 
 .PHONY: clean

@@ -121,7 +121,8 @@ var strategies = map[config.Strategy]func(config.EmptyNodes) compare{
 
 // newCompare returns the configured order. What no preference of ours can or may
 // overturn comes first: the scheduler gives a node without PreferNoSchedule
-// taints up to 300 points more, and the user's own preferences are theirs.
+// taints up to 300 points more (normalised by the node with the most of them), and
+// the user's own preferences are theirs.
 func newCompare(cfg config.Ranking) compare {
 	packing := strategies[cfg.Strategy](cfg.EmptyNodes)
 	return func(a, b *candidate) int {
