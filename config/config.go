@@ -106,10 +106,9 @@ type Weights struct {
 	MaxTerms int `json:"maxTerms"`
 	// TailTerms is the most further nodes that are listed behind them, all with
 	// one low weight, 0 to 100. They are added only where the scheduler examines
-	// a part of the feasible nodes, and only as many as it takes for that part to
-	// hold a listed node in 999 of 1,000 cases. Default 74: with the 16 in order it
-	// is 90, which is 99 of 100 cases, 90 = ln(0.01)/ln(1-0.05), for the 5 percent
-	// that the scheduler examines at least.
+	// a part of the feasible nodes, one for each stretch of its node order, of half
+	// that part's length, that has no other listed node. Default 40 = 2/0.05: the
+	// scheduler examines at least 5 percent.
 	TailTerms int `json:"tailTerms"`
 	// Margin is how many points of the scheduler's total score a better node
 	// keeps ahead of a worse one, 1 to 100. Default 2: one against equality and
@@ -216,7 +215,7 @@ func Default() Configuration {
 		Resources:      defaultResources(),
 		SchedulerNames: []string{"default-scheduler"},
 		Ranking:        Ranking{Strategy: StrategyBestFit, EmptyNodes: SmallestFirst},
-		Weights:        Weights{Weighting: WeightingChain, MaxTerms: 16, TailTerms: 74, Margin: 2},
+		Weights:        Weights{Weighting: WeightingChain, MaxTerms: 16, TailTerms: 40, Margin: 2},
 		Scheduler:      defaultScheduler(),
 		Spreading:      Spreading{Default: SpreadingNeutralize, UserConstraints: UserConstraintsRespect},
 		LateSteering:   LateSteering{Mode: LateWhenNothingFits, Scope: LateScopeNamespace},

@@ -61,6 +61,7 @@ func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *
 		f.count(&filter, state, reason)
 		if reason == NodeFeasible {
 			c := newCandidate(state, &filter, user, v.perGPU)
+			c.index = i
 			f.candidates = append(f.candidates, c)
 			f.softTaints = max(f.softTaints, c.softTaints)
 		}

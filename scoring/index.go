@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,8 @@ type Index struct {
 	// order holds the states of nodes that exist, position their place in it.
 	order    []*nodeState
 	position map[string]int
+	// nodeOrder is nil when nodes came, went or moved since it was taken.
+	nodeOrder *nodeOrder
 	// pods: pod UID -> where it counts.
 	pods map[types.UID]*podRecord
 	// reservations: admission UID -> what a decision holds until its pod is seen.
@@ -225,10 +228,15 @@ func (ix *Index) Snapshot() *Snapshot {
 func (ix *Index) current(now time.Time) *Snapshot {
 	ix.expire(now)
 	if ix.snapshot == nil {
+		nodes := slices.Clone(ix.order)
+		if ix.nodeOrder == nil {
+			ix.nodeOrder = &nodeOrder{nodes: nodes}
+		}
 		ix.snapshot = &Snapshot{
-			nodes:  append([]*nodeState(nil), ix.order...),
-			images: ix.images,
-			perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
+			nodes:     nodes,
+			images:    ix.images,
+			nodeOrder: ix.nodeOrder,
+			perGPU:    companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
 		}
 		ix.imagesShared = true
 	}
@@ -280,6 +288,9 @@ func (ix *Index) apply(sign int64, c charge) {
 func (ix *Index) put(name string, s *nodeState) {
 	ix.snapshot = nil
 	at, listed := ix.position[name]
+	if listed != (s.node != nil) || listed && ix.order[at].node != s.node {
+		ix.nodeOrder = nil
+	}
 	switch {
 	case s.node != nil && listed:
 		ix.order[at] = s

@@ -10,12 +10,12 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// rank returns the best candidates in order, as many as there may be terms. If
-// the user has preferences, only the best class of nodes by them is listed. A pod
-// that is decided about again keeps the node it has reserved, if that is still in
-// the best class.
+// rank returns the best candidates in order, as many as there may be terms, and
+// in large clusters the tail. If the user has preferences, only the best class of
+// nodes by them is listed. A pod that is decided about again keeps the node it has
+// reserved, if that is still in the best class.
 func (s *Scorer) rank(f found, v view) []candidate {
-	b := best{n: s.cfg.Weights.MaxTerms + tailTerms(&s.cfg, len(v.nodes), len(f.candidates)), order: s.order}
+	b := best{n: s.cfg.Weights.MaxTerms, order: s.order}
 	var own *candidate
 	for i := range f.candidates {
 		c := &f.candidates[i]
@@ -32,14 +32,11 @@ func (s *Scorer) rank(f found, v view) []candidate {
 		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.object.Name == own.object.Name })
 		b.add(own)
 	}
+	ranked := append(b.top, s.tail(f, v, b.top)...)
 	if f.userMax > 0 {
-		for i := range b.top {
-			if !sameClass(&b.top[i], &first) {
-				return b.top[:i]
-			}
-		}
+		ranked = slices.DeleteFunc(ranked, func(c candidate) bool { return !sameClass(&c, &first) })
 	}
-	return b.top
+	return ranked
 }
 
 // sameClass tells whether neither the scheduler, by PreferNoSchedule taints, nor
@@ -51,6 +48,8 @@ func sameClass(a, b *candidate) bool {
 // candidate is a node that can take the pod, with what its rank depends on.
 type candidate struct {
 	*nodeState
+	// index is the node's place in the snapshot.
+	index int
 	// softTaints is the number of PreferNoSchedule taints not tolerated.
 	softTaints int64
 	// userScore is the sum of the user's own preferred weights that match.

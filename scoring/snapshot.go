@@ -6,6 +6,8 @@ import "slices"
 type Snapshot struct {
 	nodes  []*nodeState
 	images imageTable
+	// nodeOrder is the scheduler's, as far as it can be told.
+	nodeOrder *nodeOrder
 	// perGPU is what a GPU's pod usually takes along, the unit for left-over CPU
 	// and memory.
 	perGPU companions

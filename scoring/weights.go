@@ -130,17 +130,18 @@ func (c *chain) weigh() weighed {
 	if c.cfg.Weights.Weighting == config.WeightingEqual {
 		return c.equal(head)
 	}
-	w := weighed{}
 	totals := []int64{}
 	for l := range head {
 		total := c.total(totals, l)
 		if total-c.shared < 1 {
-			return w // the rest would have none either
+			break // the rest would have none either
 		}
 		totals = append(totals, total)
-		w.listed, w.weights = append(w.listed, l), append(w.weights, total-c.shared)
 	}
-	return c.withTail(w, totals)
+	if len(c.points) == head {
+		return c.listed(totals, nil, 0)
+	}
+	return c.withTail(totals)
 }
 
 // total is t(l), given those of all nodes before it.
@@ -157,19 +158,42 @@ func (c *chain) total(totals []int64, l int) int64 {
 	return total
 }
 
-// withTail adds the nodes beyond the head with one common weight, the largest
-// that is right for all of them.
-func (c *chain) withTail(w weighed, totals []int64) weighed {
-	common := int64(math.MaxInt64)
+// withTail adds the tail: one weight, the largest that is right for all of its
+// nodes. The ordered nodes may have used up all weights; then the last ones, at
+// most half, give way and join the tail, since that every part of the cluster has
+// a listed node matters more than the order of the last few.
+func (c *chain) withTail(totals []int64) weighed {
+	kept := (len(totals) + 1) / 2
+	most, _ := c.tail(totals[:kept])
+	tail, common := c.tail(totals)
+	for len(totals)+len(tail) < kept+len(most) {
+		totals = totals[:len(totals)-1]
+		tail, common = c.tail(totals)
+	}
+	return c.listed(totals, tail, common)
+}
+
+// tail returns those nodes beyond the ordered ones that can have a weight below
+// all totals of these, and the largest that they can have in common.
+func (c *chain) tail(totals []int64) (nodes []int, common int64) {
+	common = math.MaxInt64
 	for l := len(totals); l < len(c.points); l++ {
 		if weight := c.total(totals, l) - c.shared; weight >= 1 {
 			common = min(common, weight)
-			w.listed = append(w.listed, l)
-			w.tail++
+			nodes = append(nodes, l)
 		}
 	}
-	for range w.tail {
-		w.weights = append(w.weights, common)
+	return nodes, common
+}
+
+// listed puts the ordered nodes and the tail together.
+func (c *chain) listed(totals []int64, tail []int, common int64) weighed {
+	w := weighed{tail: len(tail)}
+	for l, total := range totals {
+		w.listed, w.weights = append(w.listed, l), append(w.weights, total-c.shared)
+	}
+	for _, l := range tail {
+		w.listed, w.weights = append(w.listed, l), append(w.weights, common)
 	}
 	return w
 }
@@ -205,41 +229,6 @@ func (c *chain) mayLose(weight, userScore, points int64) bool {
 	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
 	lead := a * (maxNodeScore - maxNodeScore*userScore/(c.shared+weight))
 	return lead-(points-c.points[0].min) < c.cfg.Weights.Margin
-}
-
-// The scheduler's sampling: at least this many nodes, at least this share.
-// Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, numFeasibleNodesToFind.
-const (
-	minFeasibleNodes   = 100
-	minFeasiblePercent = 5
-	// missProbability is how often none of the listed nodes may be in the part
-	// that the scheduler examines, if they were scattered at random. Nodes of one
-	// size are often neighbours, so that in fact it is more often.
-	missProbability = 0.001
-)
-
-// examinedNodes is how many feasible nodes the scheduler looks for in a cluster
-// of that many nodes.
-func examinedNodes(cfg *config.Scheduler, nodes int) int {
-	percent := int(cfg.PercentageOfNodesToScore)
-	if percent == 0 {
-		percent = max(50-nodes/125, minFeasiblePercent)
-	}
-	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
-}
-
-// tailTerms is how many nodes must be listed beyond the ordered ones. The
-// scheduler examines a window of its node order, from a rotating start; the
-// listed nodes are scattered over it (see hashName), so a window of share f
-// misses all m of them with probability (1-f)^m.
-func tailTerms(cfg *config.Configuration, nodes, feasible int) int {
-	examined := examinedNodes(&cfg.Scheduler, nodes)
-	if cfg.Weights.Weighting == config.WeightingEqual || examined >= feasible {
-		return 0
-	}
-	share := float64(examined) / float64(feasible)
-	wanted := int(math.Ceil(math.Log(missProbability) / math.Log(1-share)))
-	return min(max(wanted-cfg.Weights.MaxTerms, 0), cfg.Weights.TailTerms)
 }
 
 // ceilDiv and floorDiv divide by a positive number, towards plus and minus

@@ -71,37 +71,30 @@ func TestChainTail(t *testing.T) {
 	}
 }
 
+// When the ordered nodes have used up all weights, the last of them joins the
+// tail.
+func TestChainTailNeedsRoom(t *testing.T) {
+	cfg := config.Default()
+	cfg.Weights.MaxTerms = 4
+	// gap = ceil((70-0+2)/2) = 36 between any two: 100, 64, floor(64*.64) = 40, then
+	// floor(40*.64) = 25, and so on. With 9 for the first: 9, 5, 3, 1, and the tail
+	// would have floor(1*.64) = 0. With three in order it has 1, with the fourth.
+	points := make([]pointRange, 6)
+	for i := range points {
+		points[i] = pointRange{0, 70}
+	}
+	c := chain{cfg: &cfg, points: points, first: 9}
+	want := weighed{listed: []int{0, 1, 2, 3, 4, 5}, weights: []int64{9, 5, 3, 1, 1, 1}, tail: 3}
+	if diff := cmp.Diff(want, c.weigh(), cmp.AllowUnexported(weighed{})); diff != "" {
+		t.Errorf("weights (-want +got):\n%s", diff)
+	}
+}
+
 func TestEqualWeighting(t *testing.T) {
 	cfg := config.Default()
 	cfg.Weights.Weighting, cfg.Weights.MaxTerms = config.WeightingEqual, 3
 	if diff := cmp.Diff([]int64{70, 70, 70}, chainWeights(&cfg, make([]pointRange, 5), 0, 70)); diff != "" {
 		t.Errorf("weights (-want +got):\n%s", diff)
-	}
-}
-
-func TestTailTerms(t *testing.T) {
-	tests := map[string]struct {
-		nodes, feasible int
-		percentage      int64
-		want            int
-	}{
-		"all are examined":                      {nodes: 100, feasible: 100, want: 0},
-		"few of many nodes are feasible":        {nodes: 5000, feasible: 400, want: 0},     // looks for 500
-		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 0},      // ceil(ln .001/ln .5) = 10
-		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 0},    // ceil(ln .001/ln .58) = 13
-		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 50},   // ceil(ln .001/ln .9) = 66
-		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 74}, // 135, at most 74
-		"the scheduler examines all by setting": {nodes: 5000, feasible: 5000, percentage: 100, want: 0},
-		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 74}, // 228, at most 74
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			cfg := config.Default()
-			cfg.Scheduler.PercentageOfNodesToScore = tc.percentage
-			if got := tailTerms(&cfg, tc.nodes, tc.feasible); got != tc.want {
-				t.Errorf("got %d, want %d", got, tc.want)
-			}
-		})
 	}
 }
 

@@ -160,12 +160,17 @@ func decide(t *testing.T, change func(*config.Configuration), nodes []*corev1.No
 // wantPick loads the cluster into the scheduler and asks where the pod goes.
 func wantPick(t *testing.T, r *realScheduler, nodes []*corev1.Node, running []*corev1.Pod, pod *corev1.Pod, want string) {
 	t.Helper()
-	for _, p := range running {
-		corev1defaults.SetObjectDefaults_Pod(p)
-	}
-	r.load(t, nodes, slices.Clone(running))
+	r.load(t, nodes, defaulted(running))
 	o := r.consider(t, pod)
 	if got, only := o.pick(t); got != want || !only {
 		t.Errorf("the pod goes to %q (alone %v), want %q; scores %+v", got, only, want, o.score(t, o.all()))
 	}
+}
+
+// defaulted returns the pods with the API server's defaults filled in.
+func defaulted(pods []*corev1.Pod) []*corev1.Pod {
+	for _, p := range pods {
+		corev1defaults.SetObjectDefaults_Pod(p)
+	}
+	return slices.Clone(pods)
 }

@@ -59,6 +59,9 @@ func stored(pod *corev1.Pod, d scoring.Decision) *corev1.Pod {
 	if d.NeutralizeSpreading && len(pod.Spec.TopologySpreadConstraints) == 0 {
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
 	}
+	if d.Late != nil {
+		addLate(pod, d.Late)
+	}
 	corev1defaults.SetObjectDefaults_Pod(pod)
 	return pod
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
@@ -25,6 +26,8 @@ type realScheduler struct {
 	scheduler *scheduler.Scheduler
 	framework framework.Framework
 	snapshot  *cache.Snapshot
+	// informers hold what the scheduler's plugins look up; they do not run.
+	informers informers.SharedInformerFactory
 	// weights of the profile's score plugins, plugin -> weight.
 	weights map[string]int64
 	nodes   []*corev1.Node
@@ -45,11 +48,12 @@ func newRealScheduler(t testing.TB, change func(*schedulerconfig.KubeSchedulerPr
 	}
 	client := fake.NewClientset()
 	recorders := func(string) events.EventRecorderLogger { return &events.FakeRecorder{} }
-	s, err := scheduler.New(t.Context(), client, scheduler.NewInformerFactory(client, 0, nil), nil, recorders, scheduler.WithProfiles(*profile))
+	factory := scheduler.NewInformerFactory(client, 0, nil)
+	s, err := scheduler.New(t.Context(), client, factory, nil, recorders, scheduler.WithProfiles(*profile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &realScheduler{scheduler: s, weights: map[string]int64{}}
+	r := &realScheduler{scheduler: s, informers: factory, weights: map[string]int64{}}
 	for _, f := range s.Profiles {
 		r.framework = f
 	}

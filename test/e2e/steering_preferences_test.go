@@ -74,18 +74,11 @@ func TestUserPreferenceIsNeverReversed(t *testing.T) {
 // free is how many GPUs of the nodes no pod has.
 func free(t *testing.T, nodes []*corev1.Node) int64 {
 	t.Helper()
-	var left int64
-	for _, n := range nodes {
-		left += n.Status.Allocatable.Name("nvidia.com/gpu", "").Value()
+	var sum int64
+	for _, left := range freePerNode(t, nodes) {
+		sum += left
 	}
-	var pods corev1.PodList
-	if err := cluster.Client().List(t.Context(), &pods); err != nil {
-		t.Fatal(err)
-	}
-	for i := range pods.Items {
-		left -= pods.Items[i].Spec.Containers[0].Resources.Requests.Name("nvidia.com/gpu", "").Value()
-	}
-	return left
+	return sum
 }
 
 // otherNamespace creates a namespace that has not opted in; its pods go with it.

@@ -1,0 +1,115 @@
+package scoring
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/component-helpers/node/topology"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// The scheduler's sampling: at least this many nodes, at least this share.
+// Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, numFeasibleNodesToFind.
+const (
+	minFeasibleNodes   = 100
+	minFeasiblePercent = 5
+)
+
+// examinedNodes is how many feasible nodes the scheduler looks for in a cluster
+// of that many nodes.
+func examinedNodes(cfg *config.Scheduler, nodes int) int {
+	percent := int(cfg.PercentageOfNodesToScore)
+	if percent == 0 {
+		percent = max(50-nodes/125, minFeasiblePercent)
+	}
+	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
+}
+
+// segmentLength is how many neighbours in the scheduler's node order must have a
+// listed node among them, 0 if that is of no use since all feasible nodes are
+// examined anyway.
+//
+// The scheduler examines a window of its order that holds so many feasible nodes.
+// Cut the order into segments of half as many nodes: the two that the window cuts
+// in two hold less than the window, so it holds a feasible node of a segment that
+// is whole in it, and that segment's listed node too.
+func segmentLength(cfg *config.Configuration, nodes, feasible int) int {
+	examined := examinedNodes(&cfg.Scheduler, nodes)
+	if cfg.Weights.Weighting == config.WeightingEqual || examined >= feasible || cfg.Weights.TailTerms == 0 {
+		return 0
+	}
+	return max(examined/2, (nodes+cfg.Weights.TailTerms-1)/cfg.Weights.TailTerms, 1)
+}
+
+// tail returns the best candidate of each segment of the scheduler's node order
+// that has none in the head, best first.
+func (s *Scorer) tail(f found, v view, head []candidate) []candidate {
+	length := segmentLength(&s.cfg, len(v.nodes), len(f.candidates))
+	if length == 0 {
+		return nil
+	}
+	places := v.nodeOrder.places()
+	best := make([]*candidate, len(v.nodes)/length+1)
+	covered := make([]bool, len(best))
+	for i := range head {
+		covered[places[head[i].index]/length] = true
+	}
+	for i := range f.candidates {
+		c := &f.candidates[i]
+		segment := places[c.index] / length
+		if !covered[segment] && (best[segment] == nil || s.order(c, best[segment]) < 0) {
+			best[segment] = c
+		}
+	}
+	var tail []candidate
+	for _, c := range best {
+		if c != nil {
+			tail = append(tail, *c)
+		}
+	}
+	slices.SortFunc(tail, func(a, b candidate) int { return s.order(&a, &b) })
+	return tail
+}
+
+// nodeOrder estimates the order in which the scheduler goes through nodes: by
+// zones in turn, in each as they came, which is by name for those that were there
+// when it started. Nodes of one pool, which share size and use, are neighbours
+// then. It is computed when first needed.
+// Source: k8s.io/kubernetes pkg/scheduler/backend/cache/node_tree.go.
+type nodeOrder struct {
+	nodes []*nodeState // only names and zones are used
+	once  sync.Once
+	place []int
+}
+
+// places returns the place of each node, by its index in the snapshot.
+func (o *nodeOrder) places() []int {
+	o.once.Do(func() {
+		type zoned struct {
+			index, turn int
+			zone        string
+		}
+		list := make([]zoned, len(o.nodes))
+		for i, n := range o.nodes {
+			list[i] = zoned{index: i, zone: topology.GetZoneKey(n.object)}
+		}
+		slices.SortFunc(list, func(a, b zoned) int {
+			return strings.Compare(o.nodes[a.index].object.Name, o.nodes[b.index].object.Name)
+		})
+		turns := map[string]int{}
+		for i := range list {
+			list[i].turn = turns[list[i].zone]
+			turns[list[i].zone]++
+		}
+		slices.SortStableFunc(list, func(a, b zoned) int { return cmp.Compare(a.turn, b.turn) })
+		o.place = make([]int, len(list))
+		for place, z := range list {
+			o.place[z.index] = place
+		}
+		o.nodes = nil
+	})
+	return o.place
+}

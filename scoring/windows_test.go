@@ -1,0 +1,116 @@
+package scoring
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+func TestSegmentLength(t *testing.T) {
+	tests := map[string]struct {
+		nodes, feasible int
+		percentage      int64
+		tailTerms       int
+		want            int
+	}{
+		"all are examined":                      {nodes: 100, feasible: 100, want: 0},
+		"few of many nodes are feasible":        {nodes: 5000, feasible: 400, want: 0}, // looks for 500
+		"200 nodes, half examined":              {nodes: 200, feasible: 200, want: 50},
+		"1,000 nodes, 42 percent":               {nodes: 1000, feasible: 1000, want: 210},
+		"5,000 nodes, 10 percent":               {nodes: 5000, feasible: 5000, want: 250},
+		"15,000 nodes, 5 percent":               {nodes: 15000, feasible: 15000, want: 375}, // 40 segments
+		"no more terms than configured":         {nodes: 15000, feasible: 15000, tailTerms: 30, want: 500},
+		"no tail":                               {nodes: 15000, feasible: 15000, tailTerms: -1, want: 0},
+		"the scheduler examines all by setting": {nodes: 5000, feasible: 5000, percentage: 100, want: 0},
+		"the scheduler examines 2 percent":      {nodes: 5000, feasible: 5000, percentage: 2, want: 125}, // 100 are not enough for 50 segments with 40 terms
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			cfg := config.Default()
+			cfg.Scheduler.PercentageOfNodesToScore = tc.percentage
+			if tc.tailTerms != 0 {
+				cfg.Weights.TailTerms = max(tc.tailTerms, 0)
+			}
+			if got := segmentLength(&cfg, tc.nodes, tc.feasible); got != tc.want {
+				t.Errorf("got %d, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// Zones take turns, each in the order of names: a1 b1 c1 a2 c2 c3.
+func TestNodeOrder(t *testing.T) {
+	var nodes []*nodeState
+	for _, n := range []string{"c3", "a2", "c1", "b1", "c2", "a1"} {
+		nodes = append(nodes, &nodeState{node: &node{object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+			Name: n, Labels: map[string]string{corev1.LabelTopologyZone: n[:1]},
+		}}}})
+	}
+	places := (&nodeOrder{nodes: nodes}).places()
+	if got, want := fmt.Sprint(places), fmt.Sprint([]int{5, 3, 2, 1, 4, 0}); got != want {
+		t.Errorf("places %v, want %v", got, want)
+	}
+}
+
+// Whichever nodes are feasible, and wherever its window begins, the scheduler
+// finds a listed node in it.
+func TestEveryWindowHoldsAListedNode(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	sampled := 0
+	for range 40 {
+		count := 101 + random.IntN(1500)
+		full, used := random.IntN(4), random.IntN(4)
+		var objects []any
+		for i := range count {
+			name := fmt.Sprintf("n%04d", i)
+			objects = append(objects, gpuNode(name, list(nvidia, "8")))
+			// What is full or in use are stretches of neighbours, about a ninth of
+			// the nodes each.
+			switch stretch := i * 9 / count; {
+			case stretch < full:
+				objects = append(objects, gpuPod("full-"+name, list(nvidia, "8"), on(name)))
+			case stretch < full+used:
+				objects = append(objects, gpuPod("used-"+name, list(nvidia, "1"), on(name)))
+			}
+		}
+		c := newCluster(t, nil, objects...)
+		d := c.decide(gpuPod("new", list(nvidia, "1")))
+		listed := map[string]bool{}
+		for _, n := range d.Ranking {
+			listed[n.Name] = true
+		}
+		if d.Tail > 0 {
+			sampled++
+		}
+		for start := 0; start < count; start += 1 + random.IntN(20) {
+			feasible := func(i int) bool { return i*9/count >= full }
+			if !windowHolds(listed, start, count, feasible, examinedNodes(&c.Scorer.cfg.Scheduler, count)) {
+				t.Fatalf("%d nodes, %d/9 full, %d/9 in use: the window from %d has none of %v", count, full, used, start, names(d))
+			}
+		}
+	}
+	if sampled < 10 {
+		t.Errorf("only %d of 40 clusters needed a tail", sampled)
+	}
+}
+
+// windowHolds tells whether the window of the wanted feasible nodes from start on
+// has a listed one.
+func windowHolds(listed map[string]bool, start, count int, feasible func(int) bool, wanted int) bool {
+	for i, found := 0, 0; i < count && found < wanted; i++ {
+		at := (start + i) % count
+		if !feasible(at) {
+			continue
+		}
+		found++
+		if listed[fmt.Sprintf("n%04d", at)] {
+			return true
+		}
+	}
+	return false
+}
