@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -81,6 +83,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err != nil {
 		return err
 	}
+	index.OnLanded(logLanding(log.WithName("index")))
 	mgr, err := newManager(cfg, restConfig, log)
 	if err != nil {
 		return err
@@ -91,7 +94,10 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	webhook.RegisterIndex(metrics.Registry, index)
 	webhookMetrics := webhook.NewMetrics(metrics.Registry)
 	webhookLog := log.WithName("webhook")
-	handler := webhook.NewHandler(cfg, scoring.NewScorer(cfg, index), webhookMetrics, webhookLog)
+	if err := mgr.Add(webhook.NewCallCheck(metrics.Registry, webhookMetrics, index, webhookLog)); err != nil {
+		return fmt.Errorf("adding the check for calls: %w", err)
+	}
+	handler := webhook.NewHandler(cfg, withFaults(scoring.NewScorer(cfg, index)), webhookMetrics, webhookLog)
 	server := webhook.NewServer(handler, webhookMetrics, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
 	listener := webhook.NewListener(cfg.Server, server, webhookLog)
 	if err := mgr.Add(listener); err != nil {
@@ -127,10 +133,19 @@ func newLogger(cfg config.Log) (logr.Logger, error) {
 	return zapr.NewLogger(zapLogger), nil
 }
 
+// logLanding logs, at debug level, where steered pods went.
+func logLanding(log logr.Logger) func(scoring.Landed) {
+	return func(l scoring.Landed) {
+		log.V(1).Info("Landed", "namespace", l.Namespace, "pod", l.Name, "node", l.Node, "target", l.Target,
+			"where", l.Where, "waited", l.Waited.Round(time.Millisecond).String())
+	}
+}
+
 func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
 	metricsOptions := metricsserver.Options{BindAddress: cfg.Server.MetricsAddress}
 	if !cfg.Server.MetricsInsecure {
 		metricsOptions.SecureServing = true
+		metricsOptions.TLSOpts = []func(*tls.Config){webhook.TLSOptions(cfg.Server)}
 		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{

@@ -193,6 +193,25 @@ type Nodes struct {
 	// controllers mark nodes that are about to go. Such a node is no candidate,
 	// whatever the pod tolerates. A key that ends in "/" or "-" is a prefix.
 	RemovalTaints []string `json:"removalTaints"`
+	// Backoff keeps pods away from nodes that refuse them.
+	Backoff Backoff `json:"backoff"`
+}
+
+// Backoff says when a node is no candidate because its kubelet refused GPU pods
+// (UnexpectedAdmissionError, OutOf..., TopologyAffinityError): a broken device
+// plugin fails every pod within seconds, and the node looks free again.
+type Backoff struct {
+	// Failures is how many refused pods within Window begin a back-off, 1 to 1000;
+	// 0 switches it off. Default 3: one or two happen when a pod's end and the next
+	// one's start cross.
+	Failures int `json:"failures"`
+	// Window is the time within which they count, 1s to 1h. Default 1m.
+	Window metav1.Duration `json:"window"`
+	// Initial is how long the first back-off lasts, 1s to 24h. Each one that
+	// begins soon after the last, within its length, is twice as long. Default 1m.
+	Initial metav1.Duration `json:"initial"`
+	// Max is how long one lasts at most, Initial to 24h. Default 15m.
+	Max metav1.Duration `json:"max"`
 }
 
 // InFlight bounds the accounting of pods between admission and binding.
@@ -219,7 +238,7 @@ func Default() Configuration {
 		Scheduler:      defaultScheduler(),
 		Spreading:      Spreading{Default: SpreadingNeutralize, UserConstraints: UserConstraintsRespect},
 		LateSteering:   LateSteering{Mode: LateWhenNothingFits, Scope: LateScopeNamespace},
-		Nodes:          Nodes{RemovalTaints: defaultRemovalTaints()},
+		Nodes:          Nodes{RemovalTaints: defaultRemovalTaints(), Backoff: defaultBackoff()},
 		InFlight: InFlight{
 			TargetMaxAge:   metav1.Duration{Duration: time.Minute},
 			ReservationTTL: metav1.Duration{Duration: 5 * time.Second},
@@ -227,6 +246,15 @@ func Default() Configuration {
 		Annotations: AnnotationsFull,
 		Server:      defaultServer(),
 		Log:         Log{Level: LogInfo, Format: LogJSON},
+	}
+}
+
+func defaultBackoff() Backoff {
+	return Backoff{
+		Failures: 3,
+		Window:   metav1.Duration{Duration: time.Minute},
+		Initial:  metav1.Duration{Duration: time.Minute},
+		Max:      metav1.Duration{Duration: 15 * time.Minute},
 	}
 }
 

@@ -107,6 +107,7 @@ func BindFlags(set *pflag.FlagSet, cfg *Configuration) {
 	set.StringVar((*string)(&cfg.Mode), "mode", string(cfg.Mode), "Steer, or DryRun to decide and annotate without steering")
 	set.IntVar(&cfg.Server.WebhookPort, "webhook-port", cfg.Server.WebhookPort, "HTTPS port of the webhook")
 	set.StringVar(&cfg.Server.CertDir, "webhook-cert-dir", cfg.Server.CertDir, "folder with tls.crt and tls.key")
+	set.StringVar(&cfg.Server.ClientCAFile, "webhook-client-ca-file", cfg.Server.ClientCAFile, "PEM file; callers of the webhook must present a certificate of it")
 	set.StringVar(&cfg.Server.MetricsAddress, "metrics-bind-address", cfg.Server.MetricsAddress, `address of the metrics endpoint, "0" for none`)
 	set.BoolVar(&cfg.Server.MetricsInsecure, "metrics-insecure", cfg.Server.MetricsInsecure, "serve metrics over plain HTTP without authentication")
 	set.StringVar(&cfg.Server.HealthAddress, "health-probe-bind-address", cfg.Server.HealthAddress, "address of /healthz and /readyz")

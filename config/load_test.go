@@ -133,10 +133,11 @@ func TestLoad(t *testing.T) {
 		"a default restated": {path: path, args: []string{"--mode=Steer"}, want: with(fromFile, func(c *config.Configuration) { c.Mode = config.ModeSteer })},
 		"other flags":        {path: path, args: []string{"--config=x"}, want: fromFile},
 		"every flag": {
-			args: []string{"--mode=DryRun", "--webhook-port=1", "--webhook-cert-dir=/c", "--metrics-bind-address=0", "--metrics-insecure",
+			args: []string{"--mode=DryRun", "--webhook-port=1", "--webhook-cert-dir=/c", "--webhook-client-ca-file=/a", "--metrics-bind-address=0", "--metrics-insecure",
 				"--health-probe-bind-address=:1", "--log-level=Debug", "--log-format=Console"},
 			want: change(func(c *config.Configuration) {
 				c.Mode, c.Log = config.ModeDryRun, config.Log{Level: config.LogDebug, Format: config.LogConsole}
+				c.Server.ClientCAFile = "/a"
 				c.Server.WebhookPort, c.Server.CertDir, c.Server.MetricsAddress, c.Server.MetricsInsecure, c.Server.HealthAddress = 1, "/c", "0", true, ":1"
 			}),
 		},

@@ -13,8 +13,16 @@ type Server struct {
 	// CertDir holds tls.crt and tls.key; both are reloaded when they change.
 	// Default /etc/gpu-binpacker/certs.
 	CertDir string `json:"certDir"`
-	// MinTLSVersion is "1.3" (default) or "1.2".
+	// MinTLSVersion is "1.3" (default) or "1.2", for the webhook and the metrics.
 	MinTLSVersion string `json:"minTLSVersion"`
+	// ClientCAFile is a file of PEM certificates. With it, callers of the webhook
+	// must present a certificate that one of them signed: the API server, once it
+	// has been told to (docs/operating.md). It is read for each new connection.
+	// Default "": everyone who reaches the port may ask.
+	ClientCAFile string `json:"clientCAFile"`
+	// ClientNames are the common names, DNS names and URIs of which a caller's
+	// certificate must have one. Default none: any certificate of ClientCAFile.
+	ClientNames []string `json:"clientNames"`
 	// MetricsAddress serves /metrics over HTTPS with authentication; "0"
 	// switches it off. Default ":8443".
 	MetricsAddress string `json:"metricsAddress"`
@@ -39,6 +47,7 @@ func defaultServer() Server {
 		WebhookPort:           9443,
 		CertDir:               "/etc/gpu-binpacker/certs",
 		MinTLSVersion:         "1.3",
+		ClientNames:           []string{},
 		MetricsAddress:        ":8443",
 		HealthAddress:         ":8081",
 		DecisionTimeout:       metav1.Duration{Duration: 500 * time.Millisecond},

@@ -196,7 +196,15 @@ func validateNodes(path *field.Path, n Nodes) field.ErrorList {
 			errs = append(errs, field.Invalid(path.Child("removalTaints").Index(i), key, msg))
 		}
 	}
-	return errs
+	return append(errs, validateBackoff(path.Child("backoff"), n.Backoff)...)
+}
+
+func validateBackoff(path *field.Path, b Backoff) field.ErrorList {
+	const day = 24 * time.Hour
+	errs := inRange(path.Child("failures"), b.Failures, 0, 1000)
+	errs = append(errs, durationInRange(path.Child("window"), b.Window, time.Second, time.Hour)...)
+	errs = append(errs, durationInRange(path.Child("initial"), b.Initial, time.Second, day)...)
+	return append(errs, durationInRange(path.Child("max"), b.Max, max(b.Initial.Duration, time.Second), day)...)
 }
 
 func validateInFlight(path *field.Path, f InFlight) field.ErrorList {
@@ -210,11 +218,27 @@ func validateServer(path *field.Path, s Server) field.ErrorList {
 		errs = append(errs, field.Required(path.Child("certDir"), "the folder with tls.crt and tls.key"))
 	}
 	errs = append(errs, oneOf(path.Child("minTLSVersion"), s.MinTLSVersion, "1.2", "1.3")...)
+	errs = append(errs, validateClientNames(path, s)...)
 	errs = append(errs, validateAddress(path.Child("metricsAddress"), s.MetricsAddress)...)
 	errs = append(errs, validateAddress(path.Child("healthAddress"), s.HealthAddress)...)
 	// The webhook's timeout is one second; an answer after it is no answer.
 	errs = append(errs, durationInRange(path.Child("decisionTimeout"), s.DecisionTimeout, time.Millisecond, time.Second)...)
 	return append(errs, inRange(path.Child("maxConcurrentRequests"), s.MaxConcurrentRequests, 1, 100_000)...)
+}
+
+// validateClientNames refuses names that nothing would be compared with: whoever
+// wrote them believes that callers are verified.
+func validateClientNames(path *field.Path, s Server) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.ClientNames) > 0 && s.ClientCAFile == "" {
+		errs = append(errs, field.Required(path.Child("clientCAFile"), "without it the clientNames are not verified"))
+	}
+	for i, name := range s.ClientNames {
+		if name == "" {
+			errs = append(errs, field.Invalid(path.Child("clientNames").Index(i), name, "must not be empty"))
+		}
+	}
+	return errs
 }
 
 // validateAddress requires "host:port", ":port" or "0" for off.

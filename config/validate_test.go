@@ -101,7 +101,16 @@ func TestValidate(t *testing.T) {
 		"removal taints": {func(c *config.Configuration) { c.Nodes.RemovalTaints = []string{"a", "a.com/", "a-", "", "a b", "/"} },
 			[]string{"Invalid nodes.removalTaints[3]", "Invalid nodes.removalTaints[4]", "Invalid nodes.removalTaints[5]"}},
 		"no removal taints": {func(c *config.Configuration) { c.Nodes.RemovalTaints = nil }, nil},
-		"no certificates":   {func(c *config.Configuration) { c.Server.CertDir = "" }, []string{"Required server.certDir"}},
+		"client names": {func(c *config.Configuration) {
+			c.Server.ClientCAFile, c.Server.ClientNames = "/ca.crt", []string{"kube-apiserver", "spiffe://cluster/api"}
+		}, nil},
+		"empty client name": {func(c *config.Configuration) {
+			c.Server.ClientCAFile, c.Server.ClientNames = "/ca.crt", []string{"a", ""}
+		},
+			[]string{"Invalid server.clientNames[1]"}},
+		"client names without a CA": {func(c *config.Configuration) { c.Server.ClientNames = []string{"a"} },
+			[]string{"Required server.clientCAFile"}},
+		"no certificates": {func(c *config.Configuration) { c.Server.CertDir = "" }, []string{"Required server.certDir"}},
 		"addresses": {func(c *config.Configuration) { c.Server.MetricsAddress, c.Server.HealthAddress = "8443", ":http" },
 			[]string{"Invalid server.healthAddress", "Invalid server.metricsAddress"}},
 		"addresses off": {func(c *config.Configuration) { c.Server.MetricsAddress, c.Server.HealthAddress = "0", "0" }, nil},

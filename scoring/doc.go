@@ -12,15 +12,19 @@
 //   - snapshot.go: the read-only view a decision works on
 //   - feasibility.go: which nodes can take the pod
 //   - ranking.go: the order of the candidates
+//   - windows.go: the part of a large cluster that the scheduler examines
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - weights.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible
 //   - index.go: nodes and their usage, from events
+//   - charging.go: adding to and taking from a node's usage
 //   - node.go: what is kept of a node
 //   - images.go: which images are on how many nodes
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
 //   - landing.go: where steered pods went
+//   - unsteered.go: GPU pods that appear without a decision of ours
+//   - backoff.go: nodes that refuse GPU pods
 //   - late.go: the soft pod affinity for pods that have to wait
 //   - ours.go: the parts of a pod that we added earlier
 //   - informer.go: the event handlers that feed the index

@@ -24,6 +24,7 @@ const (
 	NodeAffinity     NodeReason = "node selector or required affinity does not match"
 	NodeTainted      NodeReason = "taint not tolerated"
 	NodeInsufficient NodeReason = "not enough free"
+	NodeBackoff      NodeReason = "refused GPU pods a moment ago"
 )
 
 // found is what filtering the nodes found.
@@ -55,6 +56,9 @@ func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *
 		}
 		state := v.state(i)
 		reason, err := filter.check(state)
+		if reason == NodeFeasible && v.inBackoff(state.object.Name) {
+			reason = NodeBackoff
+		}
 		if err != nil {
 			return found{}, ReasonInvalidAffinity
 		}
@@ -88,7 +92,7 @@ func (f *found) count(filter *podFilter, s *nodeState, reason NodeReason) {
 			f.matching++
 		}
 	}
-	if reason == NodeFeasible || reason == NodeInsufficient {
+	if reason == NodeFeasible || reason == NodeInsufficient || reason == NodeBackoff {
 		f.hostnames = f.hostnames && s.hasHostname()
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,10 +46,14 @@ type Index struct {
 	snapshot *Snapshot
 	// imagesShared is true while a snapshot holds the image table.
 	imagesShared bool
+	backoffs     backoffs
 	// waiting is how many steered pods are pending; landings says where the
 	// others went.
 	waiting  int
 	landings map[Landing]int
+	onLanded func(Landed)
+	// unsteered is how many pods appeared without a decision of ours.
+	unsteered int
 }
 
 // podRecord is what is kept of a pod that counts somewhere, or may.
@@ -88,6 +91,7 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		targets:      map[string]map[*podRecord]struct{}{},
 		images:       imageTable{},
 		landings:     map[Landing]int{},
+		backoffs:     newBackoffs(cfg.Nodes.Backoff),
 	}, nil
 }
 
@@ -118,6 +122,7 @@ func (ix *Index) SetNode(object *corev1.Node) {
 func (ix *Index) DeleteNode(name string) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
+	ix.backoffs.forget(name)
 	if old := ix.states[name]; old != nil {
 		ix.countImages(old.node, nil)
 		ix.put(name, &nodeState{used: old.used})
@@ -126,10 +131,17 @@ func (ix *Index) DeleteNode(name string) {
 
 // SetPod adds or updates a pod.
 func (ix *Index) SetPod(pod *corev1.Pod) {
+	if landed := ix.setPod(pod); landed != nil && ix.onLanded != nil {
+		ix.onLanded(*landed)
+	}
+}
+
+func (ix *Index) setPod(pod *corev1.Pod) *Landed {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	now := ix.now()
 	ix.expire(now)
+	ix.noteRefusal(pod, now)
 	record, known := ix.pods[pod.UID]
 	if !known {
 		// The pod takes its request over from the reservation. Only when first
@@ -140,19 +152,19 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 		record = &podRecord{namespace: pod.Namespace, since: ix.pendingSince(pod, now)}
 	}
 	next := ix.ownershipOf(pod, record.since, now)
-	ix.track(record, pod)
+	landed := ix.track(record, pod, now)
 	if next.owner == ownerNone {
 		ix.charge(record, next)
 		delete(ix.pods, pod.UID)
 		if record.waiting {
 			ix.pods[pod.UID] = record
 		}
-		return
+		return landed
 	}
 	load := ix.podLoad(pod)
 	switch {
 	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(load):
-		return // it still waits; where it is expected was decided when it came
+		return landed // it still waits; where it is expected was decided when it came
 	case next.owner == ownerTarget:
 		ix.charge(record, ownership{})
 		next.node = ix.expectedNode(pod, next.node, load)
@@ -161,7 +173,7 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 		}
 	}
 	if known && record.ownership == next && record.load.equal(load) {
-		return // a change of status that moves no usage
+		return landed // a change of status that moves no usage
 	}
 	ix.charge(record, ownership{})
 	record.load = load
@@ -170,12 +182,14 @@ func (ix *Index) SetPod(pod *corev1.Pod) {
 	if next.owner == ownerTarget {
 		ix.expirePod(pod.UID, record)
 	}
+	return landed
 }
 
 // DeletePod removes a pod.
 func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
+	delete(ix.backoffs.seen, uid)
 	if record := ix.pods[uid]; record != nil {
 		ix.setWaiting(record, false)
 		ix.charge(record, ownership{})
@@ -208,13 +222,19 @@ type IndexSize struct {
 	Nodes, Pods, Reservations int
 	// Waiting are steered pods that have no node yet.
 	Waiting int
+	// Backoff are nodes that are no candidates for a while, since they refused
+	// GPU pods.
+	Backoff int
 }
 
 // Size returns how much the index holds.
 func (ix *Index) Size() IndexSize {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return IndexSize{Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations), Waiting: ix.waiting}
+	return IndexSize{
+		Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations),
+		Waiting: ix.waiting, Backoff: ix.backoffs.inBackoff(ix.now()),
+	}
 }
 
 // Snapshot returns the present state.
@@ -236,81 +256,10 @@ func (ix *Index) current(now time.Time) *Snapshot {
 			nodes:     nodes,
 			images:    ix.images,
 			nodeOrder: ix.nodeOrder,
+			backoff:   ix.backoffs.until,
 			perGPU:    companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
 		}
 		ix.imagesShared = true
 	}
 	return ix.snapshot
 }
-
-// charge moves a record's load to where next says. Call under lock.
-func (ix *Index) charge(r *podRecord, next ownership) {
-	if r.applied {
-		ix.apply(-1, charge{node: r.node, load: r.load})
-		ix.countCompanions(-1, r.load)
-	}
-	r.ownership = next
-	ix.indexTarget(r)
-	r.applied = next.owner > ownerTarget || next.owner == ownerTarget && ix.enabled[r.namespace]
-	if r.applied {
-		ix.apply(1, charge{node: r.node, load: r.load})
-		ix.countCompanions(1, r.load)
-	}
-}
-
-// indexTarget keeps targets in step with a record's owner. Call under lock.
-func (ix *Index) indexTarget(r *podRecord) {
-	records := ix.targets[r.namespace]
-	if r.owner != ownerTarget {
-		delete(records, r)
-		if len(records) == 0 {
-			delete(ix.targets, r.namespace)
-		}
-		return
-	}
-	if records == nil {
-		records = map[*podRecord]struct{}{}
-		ix.targets[r.namespace] = records
-	}
-	records[r] = struct{}{}
-}
-
-// apply adds (sign 1) or takes away (-1) a charge. Call under lock.
-func (ix *Index) apply(sign int64, c charge) {
-	old := ix.states[c.node]
-	if old == nil {
-		old = &nodeState{}
-	}
-	ix.put(c.node, &nodeState{node: old.node, used: old.used.plus(sign, c.load)})
-}
-
-// put makes s the state of a node. Call under lock.
-func (ix *Index) put(name string, s *nodeState) {
-	ix.snapshot = nil
-	at, listed := ix.position[name]
-	if listed != (s.node != nil) || listed && ix.order[at].node != s.node {
-		ix.nodeOrder = nil
-	}
-	switch {
-	case s.node != nil && listed:
-		ix.order[at] = s
-	case s.node != nil:
-		ix.position[name] = len(ix.order)
-		ix.order = append(ix.order, s)
-	case listed:
-		last := len(ix.order) - 1
-		moved := ix.order[last]
-		ix.order[at], ix.position[moved.object.Name] = moved, at
-		ix.order = ix.order[:last]
-		delete(ix.position, name)
-	}
-	if s.node == nil && s.used.pods == 0 {
-		delete(ix.states, name)
-		return
-	}
-	ix.states[name] = s
-}
-
-// hashName orders names in a way that is the same everywhere and has nothing to
-// do with their alphabetical order.
-func hashName(name string) uint64 { return xxhash.Sum64String(name) }

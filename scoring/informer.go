@@ -16,7 +16,13 @@ func (ix *Index) NodeHandler() cache.ResourceEventHandler {
 // PodHandler feeds the index with pods.
 func (ix *Index) PodHandler() cache.ResourceEventHandler {
 	h := handler(ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
-	update := h.UpdateFunc
+	add, update := h.AddFunc, h.UpdateFunc
+	h.AddFunc = func(obj any) {
+		if p, ok := obj.(*corev1.Pod); ok {
+			ix.noteNew(p)
+		}
+		add(obj)
+	}
 	h.UpdateFunc = func(old, obj any) {
 		// After a gap in the watch, a pod that was deleted and created again
 		// under its name arrives as an update.
@@ -80,7 +86,7 @@ func StripNode(obj any) (any, error) {
 
 // StripPod removes from a Pod, before it is stored, what the index does not
 // read; above all everything that may hold a secret. Edit it together with
-// ownershipOf and demandOf.
+// ownershipOf, demandOf and noteRefusal.
 func StripPod(obj any) (any, error) {
 	p, ok := obj.(*corev1.Pod)
 	if !ok {
@@ -108,6 +114,7 @@ func StripPod(obj any) (any, error) {
 		Phase:                 p.Status.Phase,
 		Conditions:            p.Status.Conditions,
 		Reason:                p.Status.Reason,
+		StartTime:             p.Status.StartTime,
 		NominatedNodeName:     p.Status.NominatedNodeName,
 		ContainerStatuses:     stripStatuses(p.Status.ContainerStatuses),
 		InitContainerStatuses: stripStatuses(p.Status.InitContainerStatuses),

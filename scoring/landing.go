@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,6 +24,21 @@ const (
 	LandedLate Landing = "late"
 )
 
+// Landed is a steered pod that got its node.
+type Landed struct {
+	// Namespace, Name and Node are those of the pod.
+	Namespace, Name, Node string
+	// Target is the node that it was expected on, empty for late steering.
+	Target string
+	Where  Landing
+	// Waited is the time since the pod was first seen.
+	Waited time.Duration
+}
+
+// OnLanded sets what is called, outside of all locks, for every steered pod that
+// is seen to be bound. Set it before the first event.
+func (ix *Index) OnLanded(f func(Landed)) { ix.onLanded = f }
+
 // Landings returns how many steered pods were seen to land where, since the
 // start. Every replica sees all pods.
 func (ix *Index) Landings() map[Landing]int {
@@ -32,14 +48,20 @@ func (ix *Index) Landings() map[Landing]int {
 }
 
 // track follows a steered pod from pending to bound. A pod that was bound when
-// first seen (at the start, above all) does not count. Call under lock.
-func (ix *Index) track(r *podRecord, pod *corev1.Pod) {
+// first seen (at the start, above all) does not count. It returns where the pod
+// landed if it did now. Call under lock.
+func (ix *Index) track(r *podRecord, pod *corev1.Pod, now time.Time) (landed *Landed) {
 	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 	pending := pod.Spec.NodeName == "" && !over && pod.DeletionTimestamp == nil
 	if r.waiting && pod.Spec.NodeName != "" {
-		ix.landings[landingOf(pod)]++
+		landed = &Landed{
+			Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
+			Target: pod.Annotations[config.AnnotationTarget], Where: landingOf(pod), Waited: now.Sub(r.since),
+		}
+		ix.landings[landed.Where]++
 	}
 	ix.setWaiting(r, pending && isSteered(pod))
+	return landed
 }
 
 func (ix *Index) setWaiting(r *podRecord, waiting bool) {

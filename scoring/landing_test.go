@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,22 @@ func TestLandings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := gpuPod("p", list(nvidia, "1"), tc.options...)
 			c := newCluster(t, nil, pod)
+			var told []Landed
+			c.OnLanded(func(l Landed) { told = append(told, l) })
+			c.clock = c.clock.Add(time.Second)
 			tc.then(c, pod.DeepCopy())
+			for _, l := range told {
+				want := Landed{
+					Namespace: "team", Name: "p", Node: l.Node, Target: pod.Annotations[config.AnnotationTarget],
+					Where: l.Where, Waited: time.Second,
+				}
+				if diff := cmp.Diff(want, l); diff != "" || tc.want[l.Where] == 0 {
+					t.Errorf("told of %+v (-want +got):\n%s", l, diff)
+				}
+			}
+			if len(told) != len(tc.want) {
+				t.Errorf("told of %v, want one of each of %v", told, tc.want)
+			}
 			if diff := cmp.Diff(tc.want, c.Landings()); diff != "" {
 				t.Errorf("landings (-want +got):\n%s", diff)
 			}
@@ -55,5 +71,35 @@ func bindTo(node string) func(*testCluster, *corev1.Pod) {
 	return func(c *testCluster, p *corev1.Pod) {
 		on(node)(p)
 		c.SetPod(p)
+	}
+}
+
+// Pods that appear without a decision count once, when they look as if we should
+// have been asked about them.
+func TestUnsteered(t *testing.T) {
+	tests := map[string]struct {
+		pod  *corev1.Pod
+		want int
+	}{
+		"not steered":     {gpuPod("p", list(nvidia, "1")), 1},
+		"steered":         {gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Annotations = map[string]string{config.AnnotationSteering: "ranked"} }), 0},
+		"no GPU":          {gpuPod("p", list("cpu", "1")), 0},
+		"other namespace": {gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Namespace = "other" }), 0},
+		"opted out":       {gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Labels = map[string]string{config.LabelEnabled: "false"} }), 0},
+		"bound by hand":   {gpuPod("p", list(nvidia, "1"), on("g1")), 0},
+		"of a DaemonSet":  {gpuPod("p", list(nvidia, "1"), ownedByDaemonSet), 0},
+		"other scheduler": {gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }), 0},
+		"gated":           {gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }), 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster(t, nil, gpuNode("g1", list(nvidia, "8")))
+			h := c.PodHandler()
+			h.OnAdd(tc.pod, false)
+			h.OnUpdate(tc.pod, tc.pod)
+			if got := c.Unsteered(); got != tc.want {
+				t.Errorf("%d unsteered pods, want %d", got, tc.want)
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,3 +132,7 @@ func isKeyPrefix(key string) bool {
 func (n *node) hasImage(name string) bool {
 	return slices.ContainsFunc(n.images, func(i nodeImage) bool { return i.name == name })
 }
+
+// hashName orders names in a way that is the same everywhere and has nothing to
+// do with their alphabetical order.
+func hashName(name string) uint64 { return xxhash.Sum64String(name) }

@@ -149,6 +149,12 @@ func isUnschedulable(pod *corev1.Pod) bool {
 // over. It returns false, and charges nothing, when the target no longer has
 // room, because another decision took it since the snapshot. Call under lock.
 func (ix *Index) reserve(d *Decision, request Request, demand *Demand, now time.Time) bool {
+	if other, taken := ix.reservations[d.UID]; taken && other.namespace != request.Namespace {
+		// Copies of one pod, with our annotation, in two namespaces at once: the
+		// other was first. Decided again, this one goes by its own UID, which is
+		// taken only if it did not come from an API server.
+		return d.UID == request.UID
+	}
 	calls := ix.reservations[d.UID].calls
 	ix.release(d.UID, request.Namespace) // a reinvocation replaces the pod's own reservation
 	state := ix.states[d.Target()]

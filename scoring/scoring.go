@@ -127,6 +127,7 @@ type view struct {
 	*Snapshot
 	uid types.UID
 	own *charge
+	now time.Time
 }
 
 func (ix *Index) view(r Request) view {
@@ -136,7 +137,7 @@ func (ix *Index) view(r Request) view {
 }
 
 func (ix *Index) viewLocked(r Request, now time.Time) view {
-	v := view{Snapshot: ix.current(now), uid: r.UID}
+	v := view{Snapshot: ix.current(now), uid: r.UID, now: now}
 	if ix.isFirst(r) {
 		v.uid = r.FirstUID
 	}
@@ -191,6 +192,12 @@ func (v *view) state(i int) *nodeState {
 		return s
 	}
 	return v.nodes[i].without(*v.own)
+}
+
+// inBackoff tells whether a node is no candidate for now.
+func (v *view) inBackoff(name string) bool {
+	until, ok := v.backoff[name]
+	return ok && v.now.Before(until)
 }
 
 // decideOn is the decision itself, on an immutable view.

@@ -1,6 +1,9 @@
 package scoring
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Snapshot is the immutable view that one decision works on.
 type Snapshot struct {
@@ -8,6 +11,8 @@ type Snapshot struct {
 	images imageTable
 	// nodeOrder is the scheduler's, as far as it can be told.
 	nodeOrder *nodeOrder
+	// backoff: node -> until when it is no candidate.
+	backoff map[string]time.Time
 	// perGPU is what a GPU's pod usually takes along, the unit for left-over CPU
 	// and memory.
 	perGPU companions

@@ -44,6 +44,8 @@ func newBed(t testing.TB, cfg config.Configuration, namespaces []string, objects
 	if errs := config.Validate(cfg); len(errs) > 0 {
 		t.Fatalf("configuration of the test: %v", errs.ToAggregate())
 	}
+	// A busy machine must not change what comes of a pod.
+	cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
 	bed := &testBed{registry: prometheus.NewRegistry(), log: &logLines{}, clock: testStart}
 	index, err := scoring.NewIndex(cfg, func() time.Time { return bed.clock })
 	if err != nil {

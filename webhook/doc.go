@@ -10,6 +10,9 @@
 //   - operations.go: from that to JSON patch operations
 //   - outcome.go: what came of a request, for log and metrics
 //   - metrics.go: the metrics
+//   - calls.go: is anybody calling?
 //   - http.go: bytes in, bytes out
-//   - setup.go: the server
+//   - setup.go: the server's life, from the certificate to the last request
+//   - connections.go: its limits
+//   - tls.go: TLS versions and who may call
 package webhook

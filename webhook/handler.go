@@ -91,5 +91,5 @@ func (h *Handler) steer(ctx context.Context, req admission.Request) outcome {
 	if reason == scoring.ReasonNone {
 		reason = decision.Reason
 	}
-	return outcome{reason: reason, decision: decision, patch: patch, dryRun: dryRun}
+	return outcome{reason: reason, decision: decision, patch: patch, dryRun: dryRun, pod: nameForLog(submitted.pod)}
 }

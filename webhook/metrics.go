@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,8 @@ type Metrics struct {
 	duration  prometheus.Histogram
 	invalid   prometheus.Counter
 	busy      prometheus.Counter
+	// lastRequest is when a request was last handled, in Unix nanoseconds; 0: never.
+	lastRequest atomic.Int64
 }
 
 // NewMetrics registers the metrics.
@@ -39,7 +42,10 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "HTTP requests turned away with status 503 because too many were under way.",
 		}),
 	}
-	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy)
+	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gpu_binpacker_last_request_timestamp_seconds",
+		Help: "When this replica was last asked about a pod, Unix time; 0 for never.",
+	}, func() float64 { return float64(m.lastRequest.Load()) / float64(time.Second) }))
 	return m
 }
 
@@ -53,6 +59,7 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s scoring.IndexSize) int { return s.Pods })
 	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s scoring.IndexSize) int { return s.Reservations })
 	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s scoring.IndexSize) int { return s.Waiting })
+	gauge("gpu_binpacker_backoff_nodes", "Nodes that are no candidates for a while, since they refused GPU pods.", func(s scoring.IndexSize) int { return s.Backoff })
 	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(scoring.IndexSize) int {
 		if index.Synced() {
 			return 1
@@ -80,4 +87,5 @@ func (m *Metrics) observe(o outcome, took time.Duration) {
 	}
 	m.decisions.WithLabelValues(o.steering(), string(o.reason), dryRun).Inc()
 	m.duration.Observe(took.Seconds())
+	m.lastRequest.Store(time.Now().UnixNano())
 }

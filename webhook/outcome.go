@@ -1,12 +1,15 @@
 package webhook
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -21,6 +24,8 @@ type outcome struct {
 	// patch is a JSON patch, nil for none.
 	patch  []byte
 	dryRun bool
+	// pod is the pod's name for the log, empty when it was not decoded.
+	pod string
 }
 
 // skipped is the outcome of a pod that is left alone.
@@ -57,10 +62,17 @@ func (h *Handler) logOutcome(req admission.Request, o outcome) {
 		log.Info("Pod admitted without steering because of a failure", "reason", o.reason)
 	case ReasonPanic: // logged with its stack already
 	default:
-		log.V(1).Info("Decided", "steering", o.steering(), "reason", o.reason, "target", o.decision.Target(),
+		log.V(1).Info("Decided", "pod", o.pod, "steering", o.steering(), "reason", o.reason, "target", o.decision.Target(),
 			"feasible", o.decision.Feasible, "listed", len(o.decision.Ranking),
 			"unlistedMayWin", o.decision.UnlistedMayWin, "dryRun", o.dryRun)
 	}
+}
+
+// nameForLog is the pod's name or, as most pods get theirs only when they are
+// stored, what it will begin with. It is not validated yet, so it may be long.
+func nameForLog(pod *corev1.Pod) string {
+	name := cmp.Or(pod.Name, pod.GenerateName)
+	return name[:min(len(name), validation.DNS1123SubdomainMaxLength)]
 }
 
 func (h *Handler) logPanic(req admission.Request, p any) {

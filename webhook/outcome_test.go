@@ -126,3 +126,22 @@ func post(t *testing.T, body string) *http.Request {
 	r.Header.Set("Content-Type", "application/json")
 	return r
 }
+
+// Pods get their name only when they are stored; the log says what it begins with.
+func TestLogNamesGeneratedPods(t *testing.T) {
+	tests := map[string]struct{ metadata, want string }{
+		"generated": {`{"generateName":"train-"}`, `"pod"="train-"`},
+		"named":     {`{"name":"train-0","generateName":"train-"}`, `"pod"="train-0"`},
+		"neither":   {`{}`, `"pod"=""`},
+		"endless":   {`{"name":"` + strings.Repeat("x", 1000) + `"}`, `"pod"="` + strings.Repeat("x", 253) + `"`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			bed := handlerWith(t, decide(ranked("g1")))
+			bed.Handle(t.Context(), podCreate([]byte(`{"metadata":`+tc.metadata+`,"spec":{}}`)))
+			if text := bed.log.text(); !strings.Contains(text, tc.want) {
+				t.Errorf("no %s in the log: %s", tc.want, text)
+			}
+		})
+	}
+}

@@ -6,84 +6,177 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// certPoll is how often a missing certificate is looked for. cert-manager issues
-// within seconds; a second adds little to that.
-const certPoll = time.Second
+const (
+	// certPoll is how often a missing certificate is looked for. cert-manager issues
+	// within seconds; a second adds little to that.
+	certPoll = time.Second
+	// drainTime is how long connections are ended only together with an answer. A
+	// connection that is used at least so often is then never closed under a request.
+	drainTime = time.Second
+	// shutdownTime is how long the end waits for requests under way: those get an
+	// answer within the decision timeout, a second at most, and the server counts a
+	// connection that never had a request as one for 5 seconds. Together with
+	// drainTime and the Deployment's preStop it is below the grace period of 30 s.
+	shutdownTime = 10 * time.Second
+	// probeTimeout is how long the readiness probe waits for a TLS handshake, less
+	// than the second that the kubelet waits for the probe.
+	probeTimeout = 900 * time.Millisecond
+)
 
 // Listener runs the HTTPS server as soon as there is a certificate. A start
 // before cert-manager has issued one is normal, and not a crash.
 type Listener struct {
-	server  ctrlwebhook.Server
-	certDir string
+	cfg     config.Server
+	handler http.Handler
 	log     logr.Logger
+	// serving is set while requests are accepted, draining once the end has begun.
+	serving, draining atomic.Bool
 }
 
 // NewListener returns the HTTPS server with the handler on its path.
+//
+// The server is our own, since controller-runtime's closes idle connections when
+// the API server may still use them, and its limits cannot be set. Registering the
+// handler with it keeps its metrics of HTTP requests.
 func NewListener(cfg config.Server, handler http.Handler, log logr.Logger) *Listener {
-	server := ctrlwebhook.NewServer(ctrlwebhook.Options{
-		Port:    cfg.WebhookPort,
-		CertDir: cfg.CertDir,
-		TLSOpts: []func(*tls.Config){minVersion(cfg.MinTLSVersion)},
-	})
-	server.Register(config.WebhookPath, handler)
-	return &Listener{server: server, certDir: cfg.CertDir, log: log}
-}
-
-func minVersion(v string) func(*tls.Config) {
-	return func(c *tls.Config) {
-		c.MinVersion = tls.VersionTLS13
-		if v == "1.2" {
-			c.MinVersion = tls.VersionTLS12
-		}
-	}
+	mux := http.NewServeMux()
+	ctrlwebhook.NewServer(ctrlwebhook.Options{WebhookMux: mux}).Register(config.WebhookPath, handler)
+	return &Listener{cfg: cfg, handler: mux, log: log}
 }
 
 // Start waits for the certificate, then serves until the context ends.
 func (l *Listener) Start(ctx context.Context) error {
-	waited := false
-	err := wait.PollUntilContextCancel(ctx, certPoll, true, func(context.Context) (bool, error) {
-		err := l.certificatePresent()
-		if errors.Is(err, fs.ErrNotExist) {
-			if !waited {
-				l.log.Info("Waiting for the certificate; is cert-manager running and the Certificate Ready?", "certDir", l.certDir)
-				waited = true
-			}
-			return false, nil
-		}
-		return err == nil, err
-	})
+	err := l.waitForCertificate(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("looking for the certificate: %w", err)
 	}
-	return l.server.Start(ctx)
+	return l.serve(ctx)
+}
+
+func (l *Listener) waitForCertificate(ctx context.Context) error {
+	waited := false
+	return wait.PollUntilContextCancel(ctx, certPoll, true, func(context.Context) (bool, error) {
+		err := l.certificatePresent()
+		if errors.Is(err, fs.ErrNotExist) {
+			if !waited {
+				l.log.Info("Waiting for the certificate; is cert-manager running and the Certificate Ready?", "certDir", l.cfg.CertDir)
+				waited = true
+			}
+			return false, nil
+		}
+		return err == nil, err
+	})
 }
 
 func (l *Listener) certificatePresent() error {
-	for _, name := range []string{"tls.crt", "tls.key"} {
-		if _, err := os.Stat(filepath.Join(l.certDir, name)); err != nil {
+	for _, path := range []string{l.certificateFile(), l.keyFile()} {
+		if _, err := os.Stat(path); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (l *Listener) certificateFile() string { return filepath.Join(l.cfg.CertDir, "tls.crt") }
+func (l *Listener) keyFile() string         { return filepath.Join(l.cfg.CertDir, "tls.key") }
+
+// serve serves until the context ends, then ends in order.
+func (l *Listener) serve(ctx context.Context) error {
+	certificate, err := certwatcher.New(l.certificateFile(), l.keyFile())
+	if err != nil {
+		return fmt.Errorf("loading the certificate: %w", err)
+	}
+	tlsConfig, err := l.tlsConfig(certificate)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(l.cfg.WebhookPort)))
+	if err != nil {
+		return fmt.Errorf("opening the webhook's port: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var background sync.WaitGroup
+	defer background.Wait()
+	defer cancel()
+	background.Go(func() {
+		if err := certificate.Start(ctx); err != nil {
+			l.log.Error(err, "The certificate is not reloaded any more")
+		}
+	})
+	// Requests under way outlive ctx: they are answered.
+	server := newHTTPServer(context.WithoutCancel(ctx), http.HandlerFunc(l.serveHTTP), tlsConfig, l.log)
+	ended := make(chan error, 1)
+	background.Go(func() { ended <- server.ServeTLS(listener, "", "") })
+	l.log.Info("Serving", "port", l.cfg.WebhookPort, "clientCertificates", l.cfg.ClientCAFile != "")
+	l.serving.Store(true)
+	defer l.serving.Store(false)
+	select {
+	case err := <-ended:
+		return fmt.Errorf("serving: %w", err)
+	case <-ctx.Done():
+	}
+	return l.end(ctx, server)
+}
+
+// serveHTTP hands a request on. Once the end has begun, the answer also ends the
+// connection, which the API server then knows before it sends the next request.
+func (l *Listener) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if l.draining.Load() {
+		w.Header().Set("Connection", "close")
+	}
+	l.handler.ServeHTTP(w, r)
+}
+
+// end lets connections end with their next answer, then closes the idle ones and
+// waits for requests under way.
+func (l *Listener) end(ctx context.Context, server *http.Server) error {
+	l.draining.Store(true)
+	drained := time.NewTimer(drainTime)
+	defer drained.Stop()
+	<-drained.C
+	// ctx has ended; what is under way gets its time.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		l.log.Info("Connections did not end in time and were closed", "after", shutdownTime.String())
+		return server.Close()
+	}
+	return nil
+}
+
 // Ready is nil when the server accepts TLS connections.
-func (l *Listener) Ready(r *http.Request) error { return l.server.StartedChecker()(r) }
+func (l *Listener) Ready(*http.Request) error {
+	if !l.serving.Load() || l.draining.Load() {
+		return errors.New("the webhook is not served")
+	}
+	dialer := &net.Dialer{Timeout: probeTimeout}
+	// To ourselves, about whether there is an answer; nothing is sent.
+	conn, err := tls.DialWithDialer(dialer, "tcp", net.JoinHostPort("", strconv.Itoa(l.cfg.WebhookPort)), &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		return fmt.Errorf("reaching the webhook: %w", err)
+	}
+	return conn.Close()
+}
 
 // NeedLeaderElection is false: every replica serves.
 func (*Listener) NeedLeaderElection() bool { return false }

@@ -41,6 +41,7 @@ type options struct {
 	productArgs string
 	verbosity   int
 	pods        string
+	reports     string
 	patient     bool
 }
 
@@ -62,6 +63,7 @@ func main() {
 	flag.IntVar(&o.verbosity, "scheduler-v", 0, "verbosity of kube-scheduler; 10 logs the scores")
 	flag.BoolVar(&o.patient, "patient", false, "give the webhook ten seconds instead of one, on a busy machine; results say so")
 	flag.StringVar(&o.pods, "pods", "", "a file for the pods at the end of each run, one JSON object per line")
+	flag.StringVar(&o.reports, "reports", "", "the folder for packing.json and packing.html; default bin/reports of the repository")
 	flag.Parse()
 	log.SetLogger(klog.Logger{}) // controller-runtime has nothing to say here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -87,12 +89,14 @@ func bench(ctx context.Context, o options) error {
 		}
 		return nil
 	}
-	root, err := controlplane.RepositoryRoot()
-	if err != nil {
-		return err
+	if o.reports == "" {
+		root, err := controlplane.RepositoryRoot()
+		if err != nil {
+			return err
+		}
+		o.reports = filepath.Join(root, "bin", "reports")
 	}
-	dir := filepath.Join(root, "bin", "reports")
-	file, err := report.Open(dir)
+	file, err := report.Open(o.reports)
 	if err != nil {
 		return err
 	}
@@ -101,7 +105,7 @@ func bench(ctx context.Context, o options) error {
 	if tableErr := report.WriteTable(os.Stdout, s.results(systems, workloads)); tableErr != nil {
 		err = errors.Join(err, tableErr)
 	}
-	fmt.Fprintf(os.Stdout, "\nsaved: %s and %s\n", filepath.Join(dir, report.ResultsFile), filepath.Join(dir, report.PictureFile))
+	fmt.Fprintf(os.Stdout, "\nsaved: %s and %s\n", filepath.Join(o.reports, report.ResultsFile), filepath.Join(o.reports, report.PictureFile))
 	if err != nil || !o.check {
 		return err
 	}

@@ -1,0 +1,150 @@
+package scoring
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// A node whose device plugin is broken refuses every GPU pod within seconds. The
+// pods fail and free their GPUs, the node looks as good as before, and whoever
+// packs sends the next ones there: a black hole. So a node that refused several
+// GPU pods lately is no candidate for a while, longer each time it happens again.
+
+// backoffs are the nodes that refused GPU pods.
+type backoffs struct {
+	cfg config.Backoff
+	// seen are the refused pods that still exist, so that each counts once.
+	seen  map[types.UID]struct{}
+	nodes map[string]*refusals
+	// until: node -> end of its back-off. It is never changed but replaced, since
+	// snapshots hold it; nearly always it is empty.
+	until map[string]time.Time
+}
+
+// refusals are those of one node.
+type refusals struct {
+	// recent are when it refused, within the window.
+	recent []time.Time
+	// pause and until are those of the latest back-off.
+	pause time.Duration
+	until time.Time
+}
+
+func newBackoffs(cfg config.Backoff) backoffs {
+	return backoffs{cfg: cfg, seen: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
+}
+
+// refusedByNode tells whether the kubelet refused to admit a pod because it could
+// not have the devices or resources that the scheduler thought were free. Reasons:
+// k8s.io/kubernetes pkg/kubelet/lifecycle (UnexpectedAdmissionError, OutOf...) and
+// cm/topologymanager. Pods that ran and failed say little about the node.
+func refusedByNode(pod *corev1.Pod) bool {
+	if pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" {
+		return false
+	}
+	reason := pod.Status.Reason
+	return reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" || strings.HasPrefix(reason, "OutOf")
+}
+
+// noteRefusal counts a pod that its node refused. Call under lock.
+func (ix *Index) noteRefusal(pod *corev1.Pod, now time.Time) {
+	b := &ix.backoffs
+	if b.cfg.Failures == 0 || !refusedByNode(pod) {
+		return
+	}
+	if _, seen := b.seen[pod.UID]; seen {
+		return
+	}
+	b.seen[pod.UID] = struct{}{}
+	at := now
+	if !ix.Synced() { // one of those that existed at the start
+		at = refusedAt(pod)
+	}
+	if now.Sub(at) >= b.cfg.Window.Duration || len(demandOf(pod, ix.cfg.Resources, true).GPUs) == 0 {
+		return
+	}
+	if b.refuse(pod.Spec.NodeName, now) {
+		ix.snapshot = nil
+	}
+}
+
+// refusedAt is about when a refused pod was: the kubelet sets startTime when it
+// refuses one.
+func refusedAt(pod *corev1.Pod) time.Time {
+	if pod.Status.StartTime != nil {
+		return pod.Status.StartTime.Time
+	}
+	return pod.CreationTimestamp.Time
+}
+
+// refuse notes one refusal and returns true when a back-off began. A node that
+// earns another one soon after the last gets twice as long.
+func (b *backoffs) refuse(node string, now time.Time) bool {
+	r := b.nodes[node]
+	if r == nil {
+		r = &refusals{}
+		b.nodes[node] = r
+	}
+	r.recent = slices.DeleteFunc(append(r.recent, now), func(at time.Time) bool { return now.Sub(at) >= b.cfg.Window.Duration })
+	if len(r.recent) < b.cfg.Failures || now.Before(r.until) {
+		return false
+	}
+	if now.Before(r.until.Add(r.pause)) {
+		r.pause = min(2*r.pause, b.cfg.Max.Duration)
+	} else {
+		r.pause = b.cfg.Initial.Duration
+	}
+	r.until, r.recent = now.Add(r.pause), nil
+	b.set(node, r.until)
+	b.prune(now)
+	return true
+}
+
+// set replaces until with one that has the node's end.
+func (b *backoffs) set(node string, until time.Time) {
+	next := maps.Clone(b.until)
+	if next == nil {
+		next = map[string]time.Time{}
+	}
+	next[node] = until
+	b.until = next
+}
+
+// prune forgets nodes that have behaved for long enough.
+func (b *backoffs) prune(now time.Time) {
+	for node, r := range b.nodes {
+		over := now.After(r.until.Add(r.pause))
+		if over && (len(r.recent) == 0 || now.Sub(r.recent[len(r.recent)-1]) >= b.cfg.Window.Duration) {
+			b.forget(node)
+		}
+	}
+}
+
+// forget drops what is known of a node, so that a new one under its name begins
+// afresh.
+func (b *backoffs) forget(node string) {
+	delete(b.nodes, node)
+	if _, ok := b.until[node]; ok {
+		next := maps.Clone(b.until)
+		delete(next, node)
+		b.until = next
+	}
+}
+
+// inBackoff is how many nodes are in back-off.
+func (b *backoffs) inBackoff(now time.Time) int {
+	count := 0
+	for _, until := range b.until {
+		if now.Before(until) {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,206 @@
+package scoring
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FuzzIndexEvents drives the index with events and decisions made from bytes, in
+// any order and of any kind. At no time is usage negative or anything but the sum
+// of what is charged; in the end the index equals one that saw only the last state
+// of every object, and it is empty when all objects are gone.
+func FuzzIndexEvents(f *testing.F) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 100 {
+		f.Add(randomEvents(random))
+	}
+	f.Fuzz(checkEvents)
+}
+
+// The same for some hundred sequences, always the same ones, in every run of the
+// tests.
+func TestIndexEvents(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 100 {
+		if checkEvents(t, randomEvents(random)); t.Failed() {
+			return
+		}
+	}
+}
+
+func randomEvents(random *rand.Rand) []byte {
+	data := make([]byte, 100+random.IntN(1500))
+	for i := range data {
+		data[i] = byte(random.UintN(256))
+	}
+	return data
+}
+
+func checkEvents(t *testing.T, data []byte) {
+	w := newWorld(t, data)
+	for len(w.data) > 0 {
+		w.event()
+		w.checkSums()
+	}
+	w.checkRebuilt()
+	w.checkEmptied()
+}
+
+// checkSums checks that what is used on each node is what the index says is
+// charged to it, and that this is never negative.
+func (w *world) checkSums() {
+	w.t.Helper()
+	w.Snapshot() // lets end what is over
+	want := map[string]load{}
+	for _, r := range w.pods {
+		if r.applied {
+			want[r.node] = want[r.node].plus(1, r.load)
+		}
+	}
+	for _, r := range w.reservations {
+		want[r.node] = want[r.node].plus(1, r.load)
+	}
+	for name, state := range w.states {
+		if !state.used.equal(want[name]) {
+			w.t.Fatalf("used on %s: %+v, but charged: %+v", name, state.used, want[name])
+		}
+		delete(want, name)
+		for _, all := range []amounts{state.used.requests, state.used.occupants, state.used.terminating} {
+			for _, a := range all {
+				if a.value <= 0 {
+					w.t.Fatalf("%d of %s used on %s", a.value, a.name, name)
+				}
+			}
+		}
+		if state.used.pods < 0 || state.used.scoringCPU < 0 || state.used.scoringMemory < 0 {
+			w.t.Fatalf("negative usage on %s: %+v", name, state.used)
+		}
+	}
+	for name, l := range want {
+		if l.pods != 0 {
+			w.t.Fatalf("%+v is charged to %s, which has no state", l, name)
+		}
+	}
+}
+
+// checkRebuilt compares the index with a new one, when nothing is in flight any
+// more: where a pod is expected depends on what was free when it came.
+func (w *world) checkRebuilt() {
+	w.t.Helper()
+	w.clock = w.clock.Add(inFlightIsOver)
+	rebuilt := newCluster(w.t, nil)
+	rebuilt.clock = w.clock
+	rebuilt.synced.Store(false) // ages count from creation, as after a restart
+	for namespace, enabled := range w.namespaceObjects {
+		rebuilt.SetNamespace(namespace, enabled)
+	}
+	for _, p := range w.podObjects {
+		rebuilt.SetPod(p)
+	}
+	for _, n := range w.nodeObjects {
+		rebuilt.SetNode(n)
+	}
+	if diff := cmp.Diff(describe(rebuilt), describe(w.testCluster)); diff != "" {
+		w.t.Fatalf("(-rebuilt +index):\n%s", diff)
+	}
+	want, got := rebuilt.Size(), w.Size()
+	// What happened in the past: refusals, and how long a pod has been waiting.
+	got.Backoff, want.Backoff, got.Pods, want.Pods = 0, 0, 0, 0
+	if want != got {
+		w.t.Fatalf("size %+v, rebuilt %+v", got, want)
+	}
+}
+
+// checkEmptied deletes all objects and looks for what is left.
+func (w *world) checkEmptied() {
+	w.t.Helper()
+	for uid := range w.podObjects {
+		w.DeletePod(uid)
+	}
+	for name := range w.nodeObjects {
+		w.DeleteNode(name)
+	}
+	if size := w.Size(); size != (IndexSize{}) {
+		w.t.Errorf("size %+v without any object", size)
+	}
+	leaks := map[string]int{
+		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets),
+		"images": len(w.images), "CPU counts": int(w.cpuPerGPU.total), "memory counts": int(w.memoryPerGPU.total),
+		"refused pods": len(w.backoffs.seen),
+	}
+	for what, count := range leaks {
+		if count != 0 {
+			w.t.Errorf("%d %s left without any object", count, what)
+		}
+	}
+}
+
+// inFlightIsOver is longer than anything in flight counts.
+const inFlightIsOver = 2 * time.Hour
+
+// decideOne decides about a pod and checks the decision against the objects.
+func (w *world) decideOne() {
+	w.t.Helper()
+	pod := w.newPod("request")
+	request := Request{Pod: pod, Namespace: pod.Namespace, UID: w.uid(), FirstUID: w.uid(), DryRun: w.next()%4 == 0}
+	before := w.Size().Reservations
+	d := w.Decide(w.t.Context(), request)
+	if request.DryRun && w.Size().Reservations != before {
+		w.t.Fatalf("a dry run moved the reservations from %d to %d", before, w.Size().Reservations)
+	}
+	if d.Reason != ReasonNone {
+		return
+	}
+	weight := int32(maxWeight)
+	for _, n := range d.Ranking {
+		node := w.nodeObjects[n.Name]
+		if node == nil || node.Spec.Unschedulable || n.Weight < 1 || n.Weight > weight {
+			w.t.Fatalf("ranked %+v after weight %d; the node is %v", n, weight, node)
+		}
+		weight = n.Weight
+	}
+	if request.DryRun {
+		return
+	}
+	state := w.states[d.Target()]
+	demand, _ := NewDemand(pod, w.Index.cfg.Resources)
+	for _, r := range demand.requests {
+		if used, there := state.used.requests.get(r.name), state.allocatable.get(r.name); used > there {
+			w.t.Fatalf("the target has %d of %s used of %d", used, r.name, there)
+		}
+	}
+}
+
+// uid is one of a few, so that they meet again.
+func (w *world) uid() types.UID { return types.UID("u" + strconv.Itoa(w.next()%6)) }
+
+// relist is what the informer makes of a gap in the watch: the same name with a
+// new UID, as an update.
+func (w *world) relist() {
+	uid := types.UID("p" + strconv.Itoa(w.next()%8))
+	old := w.podObjects[uid]
+	if old == nil {
+		return
+	}
+	renewed := old.DeepCopy()
+	renewed.UID += "-again"
+	delete(w.podObjects, uid)
+	w.podObjects[renewed.UID] = renewed
+	w.PodHandler().OnUpdate(old, renewed)
+}
+
+// stripped is the pod as the informer keeps it.
+func (w *world) stripped(pod *corev1.Pod) *corev1.Pod {
+	w.t.Helper()
+	out, err := StripPod(pod.DeepCopy())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.(*corev1.Pod)
+}

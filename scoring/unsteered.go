@@ -1,0 +1,43 @@
+package scoring
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// noteNew counts a pod that appeared if it looks as if we should have been asked
+// about it and has no decision of ours. Some of them were asked about and left
+// alone; but when they appear and nobody asks at all, the API server does not
+// reach us, and failurePolicy Ignore hides that.
+func (ix *Index) noteNew(pod *corev1.Pod) {
+	if !ix.Synced() || !expectsSteering(ix.cfg, pod) || len(demandOf(pod, ix.cfg.Resources, false).GPUs) == 0 {
+		return
+	}
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if ix.enabled[pod.Namespace] {
+		ix.unsteered++
+	}
+}
+
+// expectsSteering tells whether a new pod, apart from its namespace and requests,
+// is one that the API server asks us about and that has no decision of ours.
+func expectsSteering(cfg config.Configuration, pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return pod.Annotations[config.AnnotationSteering] == "" &&
+		pod.Labels[config.LabelEnabled] != "false" &&
+		pod.Spec.NodeName == "" &&
+		len(pod.Spec.SchedulingGates) == 0 &&
+		ServedScheduler(cfg, pod.Spec.SchedulerName) &&
+		(owner == nil || owner.Kind != "DaemonSet")
+}
+
+// Unsteered is how many GPU pods appeared in opted-in namespaces, since the start,
+// that have no decision of ours although nothing in them speaks against one.
+func (ix *Index) Unsteered() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.unsteered
+}
