@@ -56,6 +56,11 @@ test-unit: ## Run the tests that need nothing but Go, with the race detector.
 test-integration: testbed ## Run the tests on a real control plane and those of the manifests.
 	cd test && $(GO) build ./... && $(GO) test -count=1 -p=1 -v -timeout 30m $(TESTFLAGS) ./...
 
+# All faults at their full size; test-integration has the short form.
+.PHONY: test-faults
+test-faults: testbed ## Break everything around the webhook while pods are created; takes about 15 minutes.
+	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
+
 ##@ Build
 
 .PHONY: build
@@ -126,15 +131,14 @@ verify: ## Check what CI enforces besides the tests; changes nothing.
 		echo "go mod tidy -diff in $$module"; \
 		(cd $$module && $(GO) mod tidy -diff); \
 	done
-	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory licenses vuln lint
 
 .PHONY: fuzz
-fuzz: ## Run every fuzz target for FUZZTIME.
-	@set -e; for package in $$($(GO) list ./...); do \
-		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-			echo "$$target in $$package"; \
-			$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
-		done; \
+fuzz: ## Run every fuzz target for FUZZTIME each, for example FUZZTIME=10m.
+	@grep -r --include='*_test.go' --exclude-dir=bin -o '^func Fuzz[A-Za-z]*' . | sort | \
+	while IFS=': ' read -r file _ target; do \
+		echo "$$target in $$(dirname $$file)"; \
+		$(GO) -C "$$(dirname $$file)" test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s . < /dev/null || exit 1; \
 	done
 
 .PHONY: bench
@@ -145,6 +149,25 @@ bench: ## Run the benchmarks.
 bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=folder of the openb trace.
 	cd test && $(GO) run ./bench/packing -mode $(or $(MODE),quick) $(if $(TRACE),-trace '$(abspath $(TRACE))') $(PACKINGFLAGS)
 
+# What code that is linked into the binary may be licensed under.
+LICENSES := Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0
+
+# Its warnings, about assembly in dependencies, are shown only with a failure.
+.PHONY: licenses
+licenses: ## Check the licenses of everything that is linked into the binary.
+	@mkdir -p bin
+	@echo 'go-licenses: only $(LICENSES)'
+	@$(GO) tool -modfile=test/tools/go.mod go-licenses check --allowed_licenses='$(LICENSES)' . > bin/licenses.txt 2>&1 || \
+		{ cat bin/licenses.txt; exit 1; }
+
+# Fails on findings and on every error but that of fetching the database.
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities (needs vuln.go.dev).
-	$(GO) tool -modfile=test/tools/go.mod govulncheck ./...
+vuln: ## Look for known vulnerabilities; skipped where vuln.go.dev cannot be reached.
+	@mkdir -p bin
+	@if $(GO) tool -modfile=test/tools/go.mod govulncheck ./... > bin/govulncheck.txt 2>&1; then \
+		echo 'govulncheck: no known vulnerability is called'; \
+	elif grep -q '^govulncheck: fetching vulnerabilities' bin/govulncheck.txt; then \
+		echo 'govulncheck: skipped: vulnerability database not reachable'; \
+	else \
+		cat bin/govulncheck.txt; exit 1; \
+	fi

@@ -100,6 +100,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	handler := webhook.NewHandler(cfg, withFaults(scoring.NewScorer(cfg, index)), webhookMetrics, webhookLog)
 	server := webhook.NewServer(handler, webhookMetrics, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
 	listener := webhook.NewListener(cfg.Server, server, webhookLog)
+	webhook.RegisterCertificate(metrics.Registry, listener)
 	if err := mgr.Add(listener); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -35,7 +36,11 @@ func startServing(t *testing.T, handler http.Handler, log logr.Logger) *runningL
 // whether it was used before or not.
 func TestKeepAliveOutlastsTheClients(t *testing.T) {
 	server := newHTTPServer(t.Context(), http.NotFoundHandler(), &tls.Config{}, logr.Discard())
-	client := http.DefaultTransport.(*http.Transport).IdleConnTimeout // the API server's, by client-go's defaults
+	// What client-go, and so the API server, does to every transport.
+	client := utilnet.SetTransportDefaults(&http.Transport{}).IdleConnTimeout
+	if client <= 0 {
+		t.Fatal("clients keep idle connections for ever")
+	}
 	for name, timeout := range map[string]time.Duration{
 		"idle": server.IdleTimeout, "header": server.ReadHeaderTimeout, "read": server.ReadTimeout,
 	} {
@@ -96,8 +101,9 @@ func TestListenerLogsHandshakeErrors(t *testing.T) {
 	}
 	entries := make(chan entry, 100)
 	log := funcr.New(func(_, args string) {
-		level := 0
-		_, _ = fmt.Sscanf(args[strings.Index(args, `"level"=`):], `"level"=%d`, &level)
+		level := -1
+		_, after, _ := strings.Cut(args, `"level"=`)
+		_, _ = fmt.Sscanf(after, "%d", &level)
 		entries <- entry{level, args}
 	}, funcr.Options{Verbosity: 1})
 	l := startServing(t, http.NotFoundHandler(), log)

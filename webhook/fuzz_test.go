@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"math/rand/v2"
@@ -45,9 +46,10 @@ func FuzzHTTPBody(f *testing.F) {
 		recorder := httptest.NewRecorder()
 		server.ServeHTTP(recorder, post(t, string(body)))
 		var sent admissionv1.AdmissionReview
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &sent); err != nil || sent.Request == nil {
-			if recorder.Code < 400 {
-				t.Fatalf("status %d for a body that is no review", recorder.Code)
+		err := kjson.UnmarshalCaseSensitivePreserveInts(body, &sent)
+		if err != nil || sent.Request == nil || sent.Request.UID == "" || sent.Kind != "AdmissionReview" || sent.APIVersion != "admission.k8s.io/v1" {
+			if recorder.Code < 400 || bytes.Contains(recorder.Body.Bytes(), []byte("allowed")) {
+				t.Fatalf("status %d for a body that is no review: %s", recorder.Code, recorder.Body)
 			}
 			return
 		}

@@ -69,6 +69,19 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	registerLandings(registry, index)
 }
 
+// RegisterCertificate registers the metric of the served certificate's end.
+func RegisterCertificate(registry prometheus.Registerer, listener *Listener) {
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gpu_binpacker_certificate_expiry_timestamp_seconds",
+		Help: "When the certificate that is served now expires, Unix time; 0 while there is none.",
+	}, func() float64 {
+		if expiry := listener.CertificateExpiry(); !expiry.IsZero() {
+			return float64(expiry.Unix())
+		}
+		return 0
+	}))
+}
+
 // registerLandings registers the counters of where steered pods went.
 func registerLandings(registry prometheus.Registerer, index *scoring.Index) {
 	for _, landing := range []scoring.Landing{scoring.LandedTarget, scoring.LandedListed, scoring.LandedOther, scoring.LandedLate} {

@@ -48,6 +48,8 @@ type Listener struct {
 	log     logr.Logger
 	// serving is set while requests are accepted, draining once the end has begun.
 	serving, draining atomic.Bool
+	// certificate is the one that is served, nil before there is one.
+	certificate atomic.Pointer[certwatcher.CertWatcher]
 }
 
 // NewListener returns the HTTPS server with the handler on its path.
@@ -71,6 +73,20 @@ func (l *Listener) Start(ctx context.Context) error {
 		return fmt.Errorf("looking for the certificate: %w", err)
 	}
 	return l.serve(ctx)
+}
+
+// CertificateExpiry returns when the certificate that is served now expires, zero
+// while there is none.
+func (l *Listener) CertificateExpiry() time.Time {
+	watcher := l.certificate.Load()
+	if watcher == nil {
+		return time.Time{}
+	}
+	certificate, err := watcher.GetCertificate(nil)
+	if err != nil || certificate == nil || certificate.Leaf == nil {
+		return time.Time{}
+	}
+	return certificate.Leaf.NotAfter
 }
 
 func (l *Listener) waitForCertificate(ctx context.Context) error {
@@ -106,6 +122,7 @@ func (l *Listener) serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("loading the certificate: %w", err)
 	}
+	l.certificate.Store(certificate)
 	tlsConfig, err := l.tlsConfig(certificate)
 	if err != nil {
 		return err

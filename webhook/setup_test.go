@@ -246,9 +246,12 @@ func TestListenerTLSVersions(t *testing.T) {
 	}
 }
 
-// A renewed certificate is served without a restart.
+// A renewed certificate is served without a restart, and its end is known.
 func TestListenerReloadsCertificate(t *testing.T) {
 	cfg := serverConfig(t)
+	if expiry := NewListener(cfg, http.NotFoundHandler(), logr.Discard()).CertificateExpiry(); !expiry.IsZero() {
+		t.Errorf("a certificate that is not there expires at %v", expiry)
+	}
 	mountCertificate(t, cfg.CertDir, 1)
 	l := startListener(t, cfg, http.NotFoundHandler(), logr.Discard())
 	l.waitReady(t)
@@ -262,7 +265,8 @@ func TestListenerReloadsCertificate(t *testing.T) {
 				t.Fatalf("not served during a change of certificates: %v", err)
 			}
 			defer func() { _ = conn.Close() }()
-			return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64() == serial
+			served := conn.ConnectionState().PeerCertificates[0]
+			return served.SerialNumber.Int64() == serial && served.NotAfter.Equal(l.CertificateExpiry())
 		})
 	}
 	l.stopped(t)

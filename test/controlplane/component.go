@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -123,6 +124,22 @@ func (c *Component) waitReady(ctx context.Context, started *process) error {
 		return fmt.Errorf("not ready: %w", errors.Join(err, last))
 	}
 	return err
+}
+
+// Replace makes the next start run another program, with the same arguments and
+// with variables added to the environment, and returns a function that takes this
+// back.
+func (c *Component) Replace(path string, environment ...string) (undo func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.options
+	c.options.Path = path
+	c.options.Environment = append(slices.Clone(before.Environment), environment...)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.options = before
+	}
 }
 
 // Running reports whether the program runs. A paused program runs.

@@ -39,6 +39,8 @@ type Program struct {
 	// LinkerFlags are passed to the linker. A binary that was linked with
 	// other flags is not reused.
 	LinkerFlags string
+	// Tags are build tags, separated by commas.
+	Tags string
 }
 
 // ensure builds the program unless its binary is up to date.
@@ -111,7 +113,7 @@ func (p Program) Build(ctx context.Context, out io.Writer) error {
 // -trimpath: with it nothing of the compile cache would be shared with go test.
 func (p Program) build(ctx context.Context, out io.Writer, output string) error {
 	start := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags", p.linkerFlags(), "-o", output, p.Package)
+	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", p.linkerFlags(), "-o", output, p.Package)
 	cmd.Dir = p.Dir
 	cmd.Env = goEnvironment()
 	// The go command ends its compilers when it is interrupted, not when it

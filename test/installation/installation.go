@@ -41,6 +41,10 @@ type Options struct {
 	// Binary is the program. Default: built from the repository.
 	Binary string
 
+	// APIServer is the URL where the replicas find the API server, for
+	// instance through a proxy. Default: the API server's own.
+	APIServer string
+
 	// Args are appended to the command line of each replica.
 	Args []string
 
@@ -128,7 +132,7 @@ func install(ctx context.Context, cp *controlplane.ControlPlane, options Options
 func (i *Installation) start(ctx context.Context) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	i.cancel = cancel
-	certificates := filepath.Join(i.cp.Dir(), "gpu-binpacker-certs")
+	certificates := i.CertificatesDir()
 	mirror, err := newSecretMirror(i.cp.RESTConfig(), i.bundle.namespace(), i.bundle.certificateSecret(), certificates)
 	if err != nil {
 		return err
@@ -153,6 +157,12 @@ func (i *Installation) start(ctx context.Context) error {
 // Replicas returns the processes of the webhook, in the order of the proxy's
 // backends.
 func (i *Installation) Replicas() []*Replica { return i.replicas }
+
+// CertificatesDir is where the replicas find their certificate, as in a volume of
+// its Secret.
+func (i *Installation) CertificatesDir() string {
+	return filepath.Join(i.cp.Dir(), "gpu-binpacker-certs")
+}
 
 // Stop stops the replicas and everything else that Install started. The objects
 // stay; the control plane's end removes them. Only the first call does anything.

@@ -11,6 +11,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
@@ -28,9 +29,16 @@ const (
 type Replica struct {
 	*controlplane.Component
 
-	metricsURL string
-	scraper    *http.Client
+	webhookAddress string
+	metricsURL     string
+	scraper        *http.Client
 }
+
+// WebhookAddress is where the replica answers the API server, behind the proxy.
+func (r *Replica) WebhookAddress() string { return r.webhookAddress }
+
+// MetricsURL is where the replica serves its metrics.
+func (r *Replica) MetricsURL() string { return r.metricsURL }
 
 // newReplica describes replica n, which has a folder of its own for its
 // credentials, its configuration and its log.
@@ -59,7 +67,11 @@ func (i *Installation) newReplica(ctx context.Context, n int, certificates strin
 		fmt.Sprintf("--health-probe-bind-address=127.0.0.1:%d", health),
 		fmt.Sprintf("--metrics-bind-address=127.0.0.1:%d", metrics),
 	)
-	replica := &Replica{metricsURL: fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics), scraper: i.scraper}
+	replica := &Replica{
+		webhookAddress: address(i.proxy.backends[n].port),
+		metricsURL:     fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics),
+		scraper:        i.scraper,
+	}
 	readyURL := fmt.Sprintf("http://127.0.0.1:%d/readyz", health)
 	replica.Component = controlplane.NewComponent(controlplane.ComponentOptions{
 		Name:        name,
@@ -90,7 +102,26 @@ func (i *Installation) credentials(ctx context.Context, dir string) (string, err
 	if err := os.WriteFile(tokenFile, []byte(token), fileMode); err != nil {
 		return "", err
 	}
-	return kubeconfig, i.cp.WriteKubeconfig(kubeconfig, &clientcmdapi.AuthInfo{TokenFile: tokenFile})
+	if err := i.cp.WriteKubeconfig(kubeconfig, &clientcmdapi.AuthInfo{TokenFile: tokenFile}); err != nil {
+		return "", err
+	}
+	return kubeconfig, redirect(kubeconfig, i.options.APIServer)
+}
+
+// redirect changes the URL of the API server in a kubeconfig file, unless the new
+// one is empty.
+func redirect(kubeconfig, url string) error {
+	if url == "" {
+		return nil
+	}
+	content, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		return err
+	}
+	for _, cluster := range content.Clusters {
+		cluster.Server = url
+	}
+	return clientcmd.WriteToFile(*content, kubeconfig)
 }
 
 // token asks for a token of a ServiceAccount in the webhook's namespace.

@@ -52,7 +52,7 @@ func TestDocumentedHardening(t *testing.T) {
 	}
 }
 
-var fencedYAML = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```")
+var fencedYAML = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?\n) *```")
 
 // documentedPatch returns the block with patches in which the marker is, without
 // the indentation that it has in a list.
