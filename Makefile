@@ -58,7 +58,7 @@ test-integration: testbed ## Run the tests on a real control plane and those of 
 
 # All faults at their full size; test-integration has the short form.
 .PHONY: test-faults
-test-faults: testbed ## Break everything around the webhook while pods are created; takes about 15 minutes.
+test-faults: testbed ## Break everything around the webhook while pods are created; about 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
 ##@ Build
