@@ -22,6 +22,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0
 )
 
+require github.com/google/btree v1.1.3
+
 require (
 	github.com/cert-manager/cert-manager v1.21.2
 	sigs.k8s.io/gateway-api v1.6.0 // indirect

@@ -1,5 +1,11 @@
 package scoring
 
+import (
+	"strings"
+
+	"k8s.io/component-helpers/node/topology"
+)
+
 // charge moves a record's load to where next says. Call under lock.
 func (ix *Index) charge(r *podRecord, next ownership) {
 	if r.applied {
@@ -43,11 +49,35 @@ func (ix *Index) apply(sign int64, c charge) {
 
 // put makes s the state of a node. Call under lock.
 func (ix *Index) put(name string, s *nodeState) {
-	ix.snapshot = nil
-	at, listed := ix.position[name]
-	if listed != (s.node != nil) || listed && ix.order[at].node != s.node {
-		ix.nodeOrder = nil
+	old := ix.states[name]
+	if old == nil {
+		old = &nodeState{}
 	}
+	ix.snapshot = nil
+	if old.node != s.node {
+		ix.offer(-1, old.node)
+		ix.offer(1, s.node)
+		if !sameZone(old.node, s.node) {
+			ix.nodeOrder = nil
+		}
+	}
+	for _, p := range ix.pools {
+		p.update(old, s)
+	}
+	ix.list(name, s)
+	if s.node == nil && old.node != nil {
+		ix.freeSlots = append(ix.freeSlots, old.slot)
+	}
+	if s.node == nil && s.used.pods == 0 {
+		delete(ix.states, name)
+		return
+	}
+	ix.states[name] = s
+}
+
+// list keeps order and position in step with which nodes exist. Call under lock.
+func (ix *Index) list(name string, s *nodeState) {
+	at, listed := ix.position[name]
 	switch {
 	case s.node != nil && listed:
 		ix.order[at] = s
@@ -61,9 +91,50 @@ func (ix *Index) put(name string, s *nodeState) {
 		ix.order = ix.order[:last]
 		delete(ix.position, name)
 	}
-	if s.node == nil && s.used.pods == 0 {
-		delete(ix.states, name)
+}
+
+// slotFor returns the slot of the node before the change, or a free one. Call
+// under lock.
+func (ix *Index) slotFor(old *node) int {
+	if old != nil {
+		return old.slot
+	}
+	if last := len(ix.freeSlots) - 1; last >= 0 {
+		slot := ix.freeSlots[last]
+		ix.freeSlots = ix.freeSlots[:last]
+		return slot
+	}
+	return len(ix.order)
+}
+
+// offer counts what a node offers, if it exists. Call under lock.
+func (ix *Index) offer(sign int, n *node) {
+	if n == nil {
 		return
 	}
-	ix.states[name] = s
+	for _, a := range n.allocatable {
+		if ix.offered[a.name] += sign; ix.offered[a.name] == 0 {
+			delete(ix.offered, a.name)
+		}
+	}
+}
+
+// asksForUnknown tells whether nodes offer the pod's GPUs, but none offers some
+// other extended resource that it asks for as well. Call under lock.
+func (ix *Index) asksForUnknown(d *Demand) bool {
+	if ix.offered[d.GPUs[0].Name] == 0 {
+		return false
+	}
+	for _, r := range d.requests {
+		if ix.offered[r.name] == 0 && strings.Contains(string(r.name), "/") {
+			return true
+		}
+	}
+	return false
+}
+
+// sameZone tells whether a change of a node leaves it where it is in the
+// scheduler's node order.
+func sameZone(a, b *node) bool {
+	return a != nil && b != nil && topology.GetZoneKey(a.object) == topology.GetZoneKey(b.object)
 }

@@ -1,9 +1,6 @@
 package scoring
 
 import (
-	"context"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -26,94 +23,6 @@ const (
 	NodeInsufficient NodeReason = "not enough free"
 	NodeBackoff      NodeReason = "refused GPU pods a moment ago"
 )
-
-// found is what filtering the nodes found.
-type found struct {
-	candidates []candidate
-	// hostnames: every node that can take the pod, now or when it has room again,
-	// carries the hostname label.
-	hostnames bool
-	// matching is how many nodes have the resource and match the required
-	// affinity, in whatever state they are.
-	matching int
-	// userMax is the heaviest of the user's own preferred weights, 0 for none.
-	userMax int64
-	// softTaints is the most PreferNoSchedule taints on a candidate.
-	softTaints int64
-}
-
-// feasible returns the nodes that can take the pod.
-func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) (found, Reason) {
-	filter := newPodFilter(pod, demand)
-	user, userMax, reason := userPreferences(pod)
-	if reason != ReasonNone {
-		return found{}, reason
-	}
-	f := found{hostnames: true, userMax: userMax}
-	for i := range v.nodes {
-		if i%nodesPerCheck == 0 && ctx.Err() != nil {
-			return found{}, ReasonTimeout
-		}
-		state := v.state(i)
-		reason, err := filter.check(state)
-		if reason == NodeFeasible && v.inBackoff(state.object.Name) {
-			reason = NodeBackoff
-		}
-		if err != nil {
-			return found{}, ReasonInvalidAffinity
-		}
-		f.count(&filter, state, reason)
-		if reason == NodeFeasible {
-			c := newCandidate(state, &filter, user, v.perGPU)
-			c.index = i
-			f.candidates = append(f.candidates, c)
-			f.softTaints = max(f.softTaints, c.softTaints)
-		}
-	}
-	switch {
-	case isPinned(pod) || filter.constrained && f.matching == 1 && len(f.candidates) == 1:
-		return f, ReasonPinned
-	case len(f.candidates) == 0 && asksForUnknown(v, demand):
-		return f, ReasonUnknownResource
-	case len(f.candidates) == 0:
-		return f, ReasonNothingFits
-	}
-	return f, ReasonNone
-}
-
-// nodesPerCheck is how many nodes are filtered between two looks at the context:
-// some microseconds' work.
-const nodesPerCheck = 64
-
-// count notes what a node says about the pod's chances, feasible or not.
-func (f *found) count(filter *podFilter, s *nodeState, reason NodeReason) {
-	if filter.constrained && f.matching < 2 && reason != NodeNoResource {
-		if ok, _ := filter.matches(s); ok {
-			f.matching++
-		}
-	}
-	if reason == NodeFeasible || reason == NodeInsufficient || reason == NodeBackoff {
-		f.hostnames = f.hostnames && s.hasHostname()
-	}
-}
-
-// asksForUnknown tells whether nodes offer the pod's GPUs, but none offers some
-// other extended resource that it asks for as well.
-func asksForUnknown(v view, d *Demand) bool {
-	gpus, offered := false, make([]bool, len(d.requests))
-	for _, s := range v.nodes {
-		gpus = gpus || s.allocatable.get(d.GPUs[0].Name) > 0
-		for i, r := range d.requests {
-			offered[i] = offered[i] || s.allocatable.get(r.name) > 0
-		}
-	}
-	for i, r := range d.requests {
-		if gpus && !offered[i] && strings.Contains(string(r.name), "/") {
-			return true
-		}
-	}
-	return false
-}
 
 // maxUserTerms bounds the user's preferred terms that a decision goes through for
 // every node. Real pods have a few; a thousand on a thousand nodes would take
@@ -163,20 +72,29 @@ type podFilter struct {
 }
 
 func newPodFilter(pod *corev1.Pod, d *Demand) podFilter {
-	affinity := pod.Spec.Affinity
 	return podFilter{
-		demand:   d,
-		required: nodeaffinity.GetRequiredNodeAffinity(pod),
-		constrained: len(pod.Spec.NodeSelector) > 0 || affinity != nil && affinity.NodeAffinity != nil &&
-			affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil,
+		demand:      d,
+		required:    nodeaffinity.GetRequiredNodeAffinity(pod),
+		constrained: len(pod.Spec.NodeSelector) > 0 || requiredTerms(pod) != nil,
 		tolerations: pod.Spec.Tolerations,
 	}
 }
 
-// check returns why the node cannot or should not take the pod. It follows the
-// scheduler's filters; not ready, cordoned and leaving nodes are out even if the
-// pod tolerates their taints, since packing onto them helps nobody.
+// check returns why the node cannot or should not take the pod.
 func (f *podFilter) check(s *nodeState) (NodeReason, error) {
+	if reason, err := f.checkNode(s); err != nil || reason != NodeFeasible {
+		return reason, err
+	}
+	if !fits(s, f.demand) {
+		return NodeInsufficient, nil
+	}
+	return NodeFeasible, nil
+}
+
+// checkNode is check without the node's room. It follows the scheduler's filters;
+// not ready, cordoned and leaving nodes are out even if the pod tolerates their
+// taints, since packing onto them helps nobody.
+func (f *podFilter) checkNode(s *nodeState) (NodeReason, error) {
 	for _, g := range f.demand.GPUs {
 		if s.allocatable.get(g.Name) == 0 {
 			return NodeNoResource, nil
@@ -197,9 +115,6 @@ func (f *podFilter) check(s *nodeState) (NodeReason, error) {
 	}
 	if !f.tolerates(s.object.Spec.Taints) {
 		return NodeTainted, nil
-	}
-	if !fits(s, f.demand) {
-		return NodeInsufficient, nil
 	}
 	return NodeFeasible, nil
 }

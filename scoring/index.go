@@ -42,9 +42,19 @@ type Index struct {
 	images  imageTable
 	// cpuPerGPU and memoryPerGPU count the requests of GPU pods, per GPU.
 	cpuPerGPU, memoryPerGPU histogram
+	// pools: the nodes for each kind of pods seen lately, sorted by key, which
+	// depends on unit. decisions counts decisions.
+	pools     map[podKind]*pool
+	key       keyFunc
+	unit      companions
+	decisions uint64
+	// offered: how many nodes offer a resource.
+	offered map[corev1.ResourceName]int
+	// freeSlots are numbers below len(order)+len(freeSlots) that no node has.
+	freeSlots []int
 	// snapshot is nil when something changed since it was taken.
 	snapshot *Snapshot
-	// imagesShared is true while a snapshot holds the image table.
+	// imagesShared is true while a reader may hold the image table.
 	imagesShared bool
 	backoffs     backoffs
 	// waiting is how many steered pods are pending; landings says where the
@@ -91,6 +101,8 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		targets:      map[string]map[*podRecord]struct{}{},
 		images:       imageTable{},
 		landings:     map[Landing]int{},
+		pools:        map[podKind]*pool{},
+		offered:      map[corev1.ResourceName]int{},
 		backoffs:     newBackoffs(cfg.Nodes.Backoff),
 	}, nil
 }
@@ -114,6 +126,7 @@ func (ix *Index) SetNode(object *corev1.Node) {
 	if old.node != nil && old.equal(n) {
 		return // a heartbeat
 	}
+	n.slot = ix.slotFor(old.node)
 	ix.countImages(old.node, n)
 	ix.put(object.Name, &nodeState{node: n, used: old.used})
 }
@@ -248,18 +261,18 @@ func (ix *Index) Snapshot() *Snapshot {
 func (ix *Index) current(now time.Time) *Snapshot {
 	ix.expire(now)
 	if ix.snapshot == nil {
-		nodes := slices.Clone(ix.order)
-		if ix.nodeOrder == nil {
-			ix.nodeOrder = &nodeOrder{nodes: nodes}
-		}
-		ix.snapshot = &Snapshot{
-			nodes:     nodes,
-			images:    ix.images,
-			nodeOrder: ix.nodeOrder,
-			backoff:   ix.backoffs.until,
-			perGPU:    companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
-		}
+		ix.renewKey()
+		ix.snapshot = &Snapshot{nodes: slices.Clone(ix.order), images: ix.images, perGPU: ix.unit}
 		ix.imagesShared = true
 	}
 	return ix.snapshot
+}
+
+// renewKey makes the packing order follow what a GPU's pod usually takes along.
+// Call under lock.
+func (ix *Index) renewKey() {
+	if unit := companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU); unit != ix.unit {
+		ix.unit, ix.key = unit, newKey(ix.cfg.Ranking, unit)
+		clear(ix.pools)
+	}
 }

@@ -47,6 +47,7 @@ func checkEvents(t *testing.T, data []byte) {
 	for len(w.data) > 0 {
 		w.event()
 		w.checkSums()
+		w.checkPools()
 	}
 	w.checkRebuilt()
 	w.checkEmptied()

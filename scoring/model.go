@@ -27,8 +27,8 @@ type model struct {
 	maxSoftTaints int64 // over the feasible nodes
 }
 
-func newModel(cfg *config.Scheduler, pod *corev1.Pod, d *Demand, s *Snapshot) model {
-	m := model{cfg: cfg, demand: d, table: s.images, nodes: int64(len(s.nodes)), images: map[string]int64{}}
+func newModel(cfg *config.Scheduler, pod *corev1.Pod, d *Demand, table imageTable, nodes int) model {
+	m := model{cfg: cfg, demand: d, table: table, nodes: int64(nodes), images: map[string]int64{}}
 	m.addImages(pod.Spec.InitContainers)
 	m.addImages(pod.Spec.Containers)
 	for i := range pod.Spec.Volumes {

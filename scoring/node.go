@@ -19,6 +19,8 @@ type node struct {
 	// object has only what matching needs: name, labels, taints.
 	object      *corev1.Node
 	allocatable amounts
+	// slot is a small number that no other node has now.
+	slot int
 	// hash orders nodes of equal rank: the same on every replica, and scattered
 	// relative to the scheduler's own node order.
 	hash uint64

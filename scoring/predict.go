@@ -39,9 +39,9 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	if reason != ReasonNone {
 		return nil, reason
 	}
-	v := s.index.view(Request{})
-	f, reason := s.feasible(context.Background(), v, pod, &demand)
-	m := newModel(&s.cfg.Scheduler, pod, &demand, v.Snapshot)
+	v := s.index.view(Request{Pod: pod}, &demand)
+	f, reason := s.feasible(context.Background(), v, pod, &demand, allNodes)
+	m := newModel(&s.cfg.Scheduler, pod, &demand, v.images, v.nodes)
 	var mostPreferred int64
 	for i := range f.candidates {
 		mostPreferred = max(mostPreferred, f.candidates[i].userScore)

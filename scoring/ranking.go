@@ -15,7 +15,7 @@ import (
 // nodes by them is listed. A pod that is decided about again keeps the node it has
 // reserved, if that is still in the best class.
 func (s *Scorer) rank(f found, v view) []candidate {
-	b := best{n: s.cfg.Weights.MaxTerms, order: s.order}
+	b := best{n: s.cfg.Weights.MaxTerms, order: compareCandidates}
 	var own *candidate
 	for i := range f.candidates {
 		c := &f.candidates[i]
@@ -27,12 +27,12 @@ func (s *Scorer) rank(f found, v view) []candidate {
 	first := b.top[0]
 	if own != nil && sameClass(own, &first) {
 		b.order = func(a, c *candidate) int {
-			return cmp.Or(falseFirst(a.object.Name != own.object.Name, c.object.Name != own.object.Name), s.order(a, c))
+			return cmp.Or(falseFirst(a.object.Name != own.object.Name, c.object.Name != own.object.Name), compareCandidates(a, c))
 		}
 		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.object.Name == own.object.Name })
 		b.add(own)
 	}
-	ranked := append(b.top, s.tail(f, v, b.top)...)
+	ranked := append(b.top, s.tail(f, &v, b.top)...)
 	if f.userMax > 0 {
 		ranked = slices.DeleteFunc(ranked, func(c candidate) bool { return !sameClass(&c, &first) })
 	}
@@ -48,49 +48,86 @@ func sameClass(a, b *candidate) bool {
 // candidate is a node that can take the pod, with what its rank depends on.
 type candidate struct {
 	*nodeState
-	// index is the node's place in the snapshot.
-	index int
 	// softTaints is the number of PreferNoSchedule taints not tolerated.
 	softTaints int64
 	// userScore is the sum of the user's own preferred weights that match.
 	userScore int64
-	// occupied: a GPU pod of a requested resource runs here or is on its way.
-	occupied bool
-	// draining: GPU pods are ending here and no other runs. The node may be on
-	// its way out, and is no target.
-	draining bool
+	// key is the node's place in the packing order.
+	key packingKey
 	// score is 100*allocated/allocatable before placement, of the tightest
 	// requested GPU resource, 0 to 100.
 	score int64
 	// freeAfter is the number of GPUs left after placement, of the tightest
 	// requested GPU resource.
 	freeAfter int64
-	// leftover is CPU plus memory left after placement, in 1/1024 of what a GPU's
-	// pod usually takes along.
-	leftover int64
 }
 
 // newCandidate computes what ranking needs to know of a feasible node.
-func newCandidate(s *nodeState, f *podFilter, user *nodeaffinity.PreferredSchedulingTerms, unit companions) candidate {
-	c := candidate{
-		nodeState:  s,
-		softTaints: f.softTaints(s.object.Spec.Taints),
-		freeAfter:  maxAmount,
-		leftover: leftover(s, f.demand, corev1.ResourceCPU, unit.cpu) +
-			leftover(s, f.demand, corev1.ResourceMemory, unit.memory),
-	}
+func (v *view) newCandidate(n *nodeState, f *podFilter, user *nodeaffinity.PreferredSchedulingTerms) candidate {
+	c := candidate{nodeState: n, softTaints: f.softTaints(n.object.Spec.Taints), freeAfter: maxAmount}
 	if user != nil {
-		c.userScore = user.Score(s.object)
+		c.userScore = user.Score(n.object)
 	}
+	tightest := packing{free: maxAmount, state: n}
 	for _, g := range f.demand.GPUs {
-		allocatable, allocated := s.allocatable.get(g.Name), s.used.requests.get(g.Name)
-		c.score = max(c.score, OriginScore(allocated, allocatable))
-		c.freeAfter = min(c.freeAfter, allocatable-allocated-g.Count)
-		c.occupied = c.occupied || s.used.occupants.get(g.Name) > 0
-		c.draining = c.draining || s.used.terminating.get(g.Name) > 0
+		p := packingOf(n, g.Name)
+		c.freeAfter = min(c.freeAfter, p.free-g.Count)
+		tightest.merge(p, g.Count)
 	}
-	c.draining = c.draining && !c.occupied
+	c.score, c.key = tightest.score, v.key(tightest)
 	return c
+}
+
+// packing is what the packing order depends on, for one GPU resource of a node.
+type packing struct {
+	state *nodeState
+	// free is how many GPUs are free, score is 100*allocated/allocatable.
+	free, score int64
+	// occupied: a GPU pod runs here or is on its way. draining: GPU pods are ending
+	// here and no other runs; the node may be on its way out, and is no target.
+	occupied, draining bool
+}
+
+func packingOf(s *nodeState, gpu corev1.ResourceName) packing {
+	allocatable, allocated := s.allocatable.get(gpu), s.used.requests.get(gpu)
+	p := packing{state: s, free: allocatable - allocated, score: OriginScore(allocated, allocatable)}
+	p.occupied = s.used.occupants.get(gpu) > 0
+	p.draining = !p.occupied && s.used.terminating.get(gpu) > 0
+	return p
+}
+
+// merge makes p the tightest of itself and that of another resource of the pod.
+func (p *packing) merge(other packing, count int64) {
+	p.free = min(p.free, other.free-count)
+	p.score = max(p.score, other.score)
+	p.draining = (p.draining || other.draining) && !p.occupied && !other.occupied
+	p.occupied = p.occupied || other.occupied
+}
+
+// packingKey is a node's place in the packing order, lowest first.
+type packingKey struct {
+	order [4]int64
+	// leftover is free CPU plus memory, in 1/1024 of what a GPU's pod usually takes
+	// along.
+	leftover int64
+}
+
+func (k packingKey) compare(o packingKey) int {
+	return cmp.Or(slices.Compare(k.order[:], o.order[:]), cmp.Compare(k.leftover, o.leftover))
+}
+
+// keyFunc returns a node's place in the packing order.
+type keyFunc func(packing) packingKey
+
+// newKey returns the keys of the configured order. Nodes that drain come last.
+func newKey(cfg config.Ranking, unit companions) keyFunc {
+	strategy := strategies[cfg.Strategy]
+	return func(p packing) packingKey {
+		k := packingKey{leftover: leftover(p.state, corev1.ResourceCPU, unit.cpu) + leftover(p.state, corev1.ResourceMemory, unit.memory)}
+		k.order = strategy(p, cfg.EmptyNodes)
+		k.order[0] = one(p.draining)
+		return k
+	}
 }
 
 // OriginScore is the bin-packing score of the scheduler plugin this product
@@ -104,61 +141,67 @@ func OriginScore(allocated, allocatable int64) int64 {
 	return 100 * min(max(allocated, 0), allocatable) / allocatable
 }
 
-func leftover(s *nodeState, d *Demand, name corev1.ResourceName, unit int64) int64 {
-	left := s.allocatable.get(name) - s.used.requests.get(name) - d.requests.get(name)
-	return left * 1024 / unit
+func leftover(s *nodeState, name corev1.ResourceName, unit int64) int64 {
+	return (s.allocatable.get(name) - s.used.requests.get(name)) * 1024 / unit
+}
+
+// strategies are the ranking rules by their configured name. The first part of a
+// key is not theirs.
+var strategies = map[config.Strategy]func(packing, config.EmptyNodes) [4]int64{
+	config.StrategyBestFit:       bestFit,
+	config.StrategyMostAllocated: mostAllocated,
+}
+
+// bestFit prefers nodes in use over empty ones, then the fewest GPUs left over,
+// so that a small pod does not break into a large gap.
+func bestFit(p packing, empty config.EmptyNodes) [4]int64 {
+	if p.occupied {
+		return [4]int64{0, 0, p.free}
+	}
+	return [4]int64{0, 1, emptyOrder(p, empty)}
+}
+
+// mostAllocated prefers the highest share of allocated GPUs, then nodes in use.
+func mostAllocated(p packing, empty config.EmptyNodes) [4]int64 {
+	if p.occupied {
+		return [4]int64{0, -p.score}
+	}
+	return [4]int64{0, -p.score, 1, emptyOrder(p, empty)}
+}
+
+func emptyOrder(p packing, order config.EmptyNodes) int64 {
+	if order == config.LargestFirst {
+		return -p.free
+	}
+	return p.free
+}
+
+func one(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // compare orders candidates: negative when a is to be filled before b.
 type compare func(a, b *candidate) int
 
-// strategies are the ranking rules by their configured name.
-var strategies = map[config.Strategy]func(config.EmptyNodes) compare{
-	config.StrategyBestFit:       bestFit,
-	config.StrategyMostAllocated: mostAllocated,
+// compareCandidates puts first what no preference of ours can or may overturn: the
+// scheduler gives a node without PreferNoSchedule taints up to 300 points more
+// (normalised by the node with the most of them), and the user's own preferences
+// are theirs.
+func compareCandidates(a, b *candidate) int {
+	return cmp.Or(
+		cmp.Compare(a.softTaints, b.softTaints),
+		cmp.Compare(b.userScore, a.userScore),
+		a.key.compare(b.key),
+		compareNodes(a.node, b.node),
+	)
 }
 
-// newCompare returns the configured order. What no preference of ours can or may
-// overturn comes first: the scheduler gives a node without PreferNoSchedule
-// taints up to 300 points more (normalised by the node with the most of them), and
-// the user's own preferences are theirs.
-func newCompare(cfg config.Ranking) compare {
-	packing := strategies[cfg.Strategy](cfg.EmptyNodes)
-	return func(a, b *candidate) int {
-		return cmp.Or(
-			cmp.Compare(a.softTaints, b.softTaints),
-			cmp.Compare(b.userScore, a.userScore),
-			falseFirst(a.draining, b.draining),
-			packing(a, b),
-			cmp.Compare(a.leftover, b.leftover),
-			cmp.Compare(a.hash, b.hash),
-			cmp.Compare(a.object.Name, b.object.Name),
-		)
-	}
-}
-
-// bestFit prefers nodes in use over empty ones, then the fewest GPUs left over,
-// so that a small pod does not break into a large gap.
-func bestFit(empty config.EmptyNodes) compare {
-	return func(a, b *candidate) int {
-		if a.occupied != b.occupied {
-			return falseFirst(b.occupied, a.occupied)
-		}
-		if !a.occupied {
-			return compareEmpty(empty, a, b)
-		}
-		return cmp.Compare(a.freeAfter, b.freeAfter)
-	}
-}
-
-// mostAllocated prefers the highest share of allocated GPUs.
-func mostAllocated(empty config.EmptyNodes) compare {
-	return func(a, b *candidate) int {
-		if !a.occupied && !b.occupied {
-			return cmp.Or(cmp.Compare(b.score, a.score), compareEmpty(empty, a, b))
-		}
-		return cmp.Compare(b.score, a.score)
-	}
+// compareNodes orders nodes of equal rank, in a way that is the same everywhere.
+func compareNodes(a, b *node) int {
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.object.Name, b.object.Name))
 }
 
 // falseFirst orders by a property of a and b: who lacks it comes first.
@@ -171,13 +214,6 @@ func falseFirst(a, b bool) int {
 	default:
 		return 1
 	}
-}
-
-func compareEmpty(order config.EmptyNodes, a, b *candidate) int {
-	if order == config.LargestFirst {
-		return cmp.Compare(b.freeAfter, a.freeAfter)
-	}
-	return cmp.Compare(a.freeAfter, b.freeAfter)
 }
 
 // best keeps the first n candidates of the order, by insertion: n is small and

@@ -118,8 +118,8 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 	c.Index.mu.Lock()
 	c.Index.release(pod.UID, pod.Namespace)
 	c.Index.mu.Unlock()
-	v := view{Snapshot: c.Snapshot()}
-	f, _ := c.feasible(t.Context(), v, pod, &demand)
+	v := c.view(Request{Pod: pod}, &demand)
+	f, _ := c.feasible(t.Context(), v, pod, &demand, allNodes)
 	var out []string
 	for _, n := range c.rank(f, v) {
 		out = append(out, n.object.Name)

@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,7 +39,8 @@ type Decision struct {
 	// Tail is how many nodes are listed only so that the part of a large cluster
 	// that the scheduler examines holds one.
 	Tail int
-	// Feasible is how many nodes can take the pod.
+	// Feasible is how many nodes can take the pod, at least: the search ends when it
+	// has found the best.
 	Feasible int
 	// Late is set when the pod is to get late steering.
 	Late *Late
@@ -73,12 +75,11 @@ func (d *Decision) Target() string {
 type Scorer struct {
 	cfg   config.Configuration
 	index *Index
-	order compare
 }
 
 // NewScorer returns a scorer for a valid configuration.
 func NewScorer(cfg config.Configuration, index *Index) *Scorer {
-	return &Scorer{cfg: cfg, index: index, order: newCompare(cfg.Ranking)}
+	return &Scorer{cfg: cfg, index: index}
 }
 
 // optimisticTries is how often a decision is made without the lock before it is
@@ -100,7 +101,7 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 		return Decision{Reason: reason, UID: r.UID}
 	}
 	for range optimisticTries {
-		v := s.index.view(r)
+		v := s.index.view(r, &demand)
 		d := s.decideOn(ctx, v, r.Pod, &demand)
 		if !s.reserves(r) || s.index.tryReserve(ctx, &d, r, &demand) {
 			return d
@@ -116,33 +117,62 @@ func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) De
 	ix := s.index
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	d := s.decideOn(ctx, ix.viewLocked(r, ix.now()), r.Pod, demand)
+	d := s.decideOn(ctx, ix.viewLocked(r, demand, ix.now()), r.Pod, demand)
 	ix.reserveLocked(ctx, &d, r, demand)
 	return d
 }
 
-// view is what one decision looks at: a snapshot, and the pod's own reservation
-// if it has one, which does not count against it.
+// view is what one decision looks at. It stays as it is whatever happens next.
 type view struct {
-	*Snapshot
 	uid types.UID
-	own *charge
 	now time.Time
+	// pool are the nodes that the pod may go to, key is their order.
+	pool poolView
+	key  keyFunc
+	// own is the pod's own reservation, if it has one, which does not count against
+	// it; ownState is its node without it, nil if the pod may not go there.
+	own      *charge
+	ownState *nodeState
+	// nodes is how many there are, candidates or not.
+	nodes  int
+	images imageTable
+	// nodeOrder is the scheduler's, as far as it can be told.
+	nodeOrder *nodeOrder
+	// backoff: node -> until when it is no candidate.
+	backoff map[string]time.Time
+	// unknownResource: nodes offer the pod's GPUs, but none offers some other
+	// extended resource that it asks for as well.
+	unknownResource bool
 }
 
-func (ix *Index) view(r Request) view {
+func (ix *Index) view(r Request, demand *Demand) view {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return ix.viewLocked(r, ix.now())
+	return ix.viewLocked(r, demand, ix.now())
 }
 
-func (ix *Index) viewLocked(r Request, now time.Time) view {
-	v := view{Snapshot: ix.current(now), uid: r.UID, now: now}
+func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time) view {
+	ix.expire(now)
+	ix.renewKey()
+	pool := ix.poolFor(r.Pod, demand)
+	if ix.nodeOrder == nil {
+		ix.nodeOrder = &nodeOrder{nodes: slices.Clone(ix.order)}
+	}
+	ix.imagesShared = true
+	v := view{
+		uid: r.UID, now: now, pool: pool.view(), key: ix.key, nodes: len(ix.order), images: ix.images,
+		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, unknownResource: ix.asksForUnknown(demand),
+	}
 	if ix.isFirst(r) {
 		v.uid = r.FirstUID
 	}
-	if own, ok := ix.reservations[v.uid]; ok && own.namespace == r.Namespace {
-		v.own = &own.charge
+	own, ok := ix.reservations[v.uid]
+	if !ok || own.namespace != r.Namespace {
+		return v
+	}
+	v.own = &own.charge
+	if s := ix.states[own.node]; s != nil && s.node != nil && pool.member(s.node)&eligible != 0 {
+		v.ownState = s.without(own.charge)
 	}
 	return v
 }
@@ -186,14 +216,6 @@ func (ix *Index) reserveLocked(ctx context.Context, d *Decision, r Request, dema
 	return ix.reserve(d, r, demand, ix.now())
 }
 
-// state returns the i-th node's state as the pod sees it.
-func (v *view) state(i int) *nodeState {
-	if s := v.nodes[i]; v.own == nil || s.object.Name != v.own.node {
-		return s
-	}
-	return v.nodes[i].without(*v.own)
-}
-
 // inBackoff tells whether a node is no candidate for now.
 func (v *view) inBackoff(name string) bool {
 	until, ok := v.backoff[name]
@@ -202,7 +224,7 @@ func (v *view) inBackoff(name string) bool {
 
 // decideOn is the decision itself, on an immutable view.
 func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) Decision {
-	found, reason := s.feasible(ctx, v, pod, demand)
+	found, reason := s.feasible(ctx, v, pod, demand, bestOnly)
 	d := Decision{Reason: reason, UID: v.uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
 	case reason == ReasonNothingFits:
@@ -212,7 +234,7 @@ func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *
 		return d
 	}
 	ranked := s.rank(found, v)
-	weighed := s.weigh(v.Snapshot, pod, demand, ranked, found)
+	weighed := s.weigh(&v, pod, demand, ranked, found)
 	if len(weighed.weights) == 0 {
 		d.Reason = ReasonUserPreference
 		return d

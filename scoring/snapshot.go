@@ -1,18 +1,11 @@
 package scoring
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
-// Snapshot is the immutable view that one decision works on.
+// Snapshot is the state of all nodes at one moment. It is never changed.
 type Snapshot struct {
 	nodes  []*nodeState
 	images imageTable
-	// nodeOrder is the scheduler's, as far as it can be told.
-	nodeOrder *nodeOrder
-	// backoff: node -> until when it is no candidate.
-	backoff map[string]time.Time
 	// perGPU is what a GPU's pod usually takes along, the unit for left-over CPU
 	// and memory.
 	perGPU companions

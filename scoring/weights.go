@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,11 +24,15 @@ type weighed struct {
 }
 
 // weigh gives the ranked nodes their weights.
-func (s *Scorer) weigh(snapshot *Snapshot, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
-	m := newModel(&s.cfg.Scheduler, pod, demand, snapshot)
+func (s *Scorer) weigh(v *view, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
+	m := newModel(&s.cfg.Scheduler, pod, demand, v.images, v.nodes)
 	m.maxSoftTaints = f.softTaints
 	points := make([]pointRange, len(ranked))
 	for i := range ranked {
+		if i > 0 && sameToModel(&ranked[i], &ranked[i-1]) {
+			points[i] = points[i-1]
+			continue
+		}
 		points[i] = m.pointsWhileFilling(&ranked[i])
 	}
 	c := chain{cfg: &s.cfg, points: points, shared: ranked[0].userScore, first: maxWeight}
@@ -97,6 +102,22 @@ func (m *model) mostPoints(c *candidate) int64 {
 	w := &m.cfg.PluginWeights
 	return w.NodeResourcesFit*m.fit(c.nodeState, 0) + w.BalancedAllocation*maxNodeScore +
 		w.ImageLocality*m.imageLocality(c.node) + m.taintPoints(c.softTaints).max
+}
+
+// most is an upper bound of what the other plugins give any node.
+func (m *model) most() int64 {
+	w := &m.cfg.PluginWeights
+	points := maxNodeScore * (w.NodeResourcesFit + w.BalancedAllocation + w.TaintToleration)
+	if len(m.images) > 0 {
+		points += maxNodeScore * w.ImageLocality
+	}
+	return points
+}
+
+// sameToModel tells whether two nodes get the same points whatever happens.
+func sameToModel(a, b *candidate) bool {
+	return a.softTaints == b.softTaints && a.used.equal(b.used) &&
+		slices.Equal(a.allocatable, b.allocatable) && slices.Equal(a.images, b.images)
 }
 
 // chain gives ranked nodes weights such that the scheduler fills them in order.
@@ -213,6 +234,10 @@ func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed)
 	names := make(map[string]bool, len(w.listed))
 	for _, i := range w.listed {
 		names[ranked[i].object.Name] = true
+	}
+	// Candidates that the search did not visit are of pods without preferences.
+	if !f.complete && c.mayLose(w.weights[0], 0, m.most()) {
+		return true
 	}
 	for i := range f.candidates {
 		u := &f.candidates[i]

@@ -44,23 +44,56 @@ func segmentLength(cfg *config.Configuration, nodes, feasible int) int {
 	return max(examined/2, (nodes+cfg.Weights.TailTerms-1)/cfg.Weights.TailTerms, 1)
 }
 
+// segments are those of the scheduler's node order, and which of them have a
+// candidate.
+type segments struct {
+	length  int // of each; 0 if there is no need for them
+	places  []int
+	covered []bool
+	left    int // how many are not covered
+}
+
+// newSegments cuts the nodes of a view, of which so many may be feasible.
+func (s *Scorer) newSegments(v *view, feasible int) segments {
+	length := segmentLength(&s.cfg, v.nodes, feasible)
+	if length == 0 {
+		return segments{}
+	}
+	count := (v.nodes + length - 1) / length
+	return segments{length: length, places: v.nodeOrder.places(), covered: make([]bool, count), left: count}
+}
+
+func (s *segments) count() int     { return len(s.covered) }
+func (s *segments) uncovered() int { return s.left }
+
+// of returns the segment that a node is in.
+func (s *segments) of(n *node) int { return s.places[n.slot] / s.length }
+
+func (s *segments) isUncovered(n *node) bool { return s.length > 0 && !s.covered[s.of(n)] }
+
+// cover notes that a node's segment has a candidate.
+func (s *segments) cover(n *node) {
+	if s.isUncovered(n) {
+		s.covered[s.of(n)] = true
+		s.left--
+	}
+}
+
 // tail returns the best candidate of each segment of the scheduler's node order
 // that has none in the head, best first.
-func (s *Scorer) tail(f found, v view, head []candidate) []candidate {
-	length := segmentLength(&s.cfg, len(v.nodes), len(f.candidates))
-	if length == 0 {
+func (s *Scorer) tail(f found, v *view, head []candidate) []candidate {
+	segments := s.newSegments(v, max(len(f.candidates), v.pool.tree.Len()))
+	if segments.length == 0 {
 		return nil
 	}
-	places := v.nodeOrder.places()
-	best := make([]*candidate, len(v.nodes)/length+1)
-	covered := make([]bool, len(best))
 	for i := range head {
-		covered[places[head[i].index]/length] = true
+		segments.cover(head[i].node)
 	}
+	best := make([]*candidate, segments.count())
 	for i := range f.candidates {
 		c := &f.candidates[i]
-		segment := places[c.index] / length
-		if !covered[segment] && (best[segment] == nil || s.order(c, best[segment]) < 0) {
+		segment := segments.of(c.node)
+		if segments.isUncovered(c.node) && (best[segment] == nil || compareCandidates(c, best[segment]) < 0) {
 			best[segment] = c
 		}
 	}
@@ -70,7 +103,7 @@ func (s *Scorer) tail(f found, v view, head []candidate) []candidate {
 			tail = append(tail, *c)
 		}
 	}
-	slices.SortFunc(tail, func(a, b candidate) int { return s.order(&a, &b) })
+	slices.SortFunc(tail, func(a, b candidate) int { return compareCandidates(&a, &b) })
 	return tail
 }
 
@@ -80,34 +113,34 @@ func (s *Scorer) tail(f found, v view, head []candidate) []candidate {
 // then. It is computed when first needed.
 // Source: k8s.io/kubernetes pkg/scheduler/backend/cache/node_tree.go.
 type nodeOrder struct {
-	nodes []*nodeState // only names and zones are used
+	nodes []*nodeState // only names, zones and slots are used
 	once  sync.Once
 	place []int
 }
 
-// places returns the place of each node, by its index in the snapshot.
+// places returns the place of each node, by its slot.
 func (o *nodeOrder) places() []int {
 	o.once.Do(func() {
 		type zoned struct {
-			index, turn int
-			zone        string
+			*node
+			turn int
+			zone string
 		}
-		list := make([]zoned, len(o.nodes))
+		list, slots := make([]zoned, len(o.nodes)), 0
 		for i, n := range o.nodes {
-			list[i] = zoned{index: i, zone: topology.GetZoneKey(n.object)}
+			list[i] = zoned{node: n.node, zone: topology.GetZoneKey(n.object)}
+			slots = max(slots, n.slot+1)
 		}
-		slices.SortFunc(list, func(a, b zoned) int {
-			return strings.Compare(o.nodes[a.index].object.Name, o.nodes[b.index].object.Name)
-		})
+		slices.SortFunc(list, func(a, b zoned) int { return strings.Compare(a.object.Name, b.object.Name) })
 		turns := map[string]int{}
 		for i := range list {
 			list[i].turn = turns[list[i].zone]
 			turns[list[i].zone]++
 		}
 		slices.SortStableFunc(list, func(a, b zoned) int { return cmp.Compare(a.turn, b.turn) })
-		o.place = make([]int, len(list))
+		o.place = make([]int, slots)
 		for place, z := range list {
-			o.place[z.index] = place
+			o.place[z.slot] = place
 		}
 		o.nodes = nil
 	})

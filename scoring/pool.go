@@ -1,0 +1,251 @@
+package scoring
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/google/btree"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A decision must not look at every node of a large cluster. So the index keeps,
+// for each kind of pods that it has seen lately, the nodes that such pods may go
+// to, sorted by packing order: a pool. Pods of one kind ask for the same number of
+// the same GPU and have the same node constraints; there are a few kinds in a
+// cluster, and many pods of each. An event moves its node within the pools, and a
+// decision reads the first nodes of one.
+
+// podKind is what the pods of a pool have in common.
+type podKind struct {
+	gpu   corev1.ResourceName
+	count int64
+	// constraints is the signature of node selector, required affinity and
+	// tolerations.
+	constraints string
+}
+
+// maxPools bounds the memory of pools: 40 bytes per node in each, which is 20 MB
+// at 15,000 nodes. The one that was not used for longest goes.
+const maxPools = 32
+
+// treeDegree of a pool's tree: nodes of 15 to 31 entries, which a change after a
+// snapshot copies, three deep at 15,000 entries.
+const treeDegree = 16
+
+// pool is the nodes for one kind of pods.
+type pool struct {
+	kind   podKind
+	filter podFilter
+	key    keyFunc
+	tree   *btree.BTreeG[entry]
+	// members says what each node is to the pool, by the node's slot.
+	members []membership
+	stats   poolStats
+	// shared is the tree as readers have it, nil when it has changed since.
+	shared *btree.BTreeG[entry]
+	used   uint64 // the index's count of decisions when last used
+}
+
+// poolStats are counts over all nodes with the GPU, with or without room.
+type poolStats struct {
+	// matching is how many match node selector and required affinity, in whatever
+	// state they are.
+	matching int
+	// withoutHostname and softTainted are how many of those that may take pods lack
+	// the hostname label, or have PreferNoSchedule taints that the pods do not
+	// tolerate; mostSoftTaints is the most such taints that one had.
+	withoutHostname, softTainted int
+	mostSoftTaints               int64
+	// invalid: the required affinity does not parse.
+	invalid bool
+}
+
+// membership is what a node is to a pool.
+type membership uint8
+
+const (
+	// matches: node selector and required affinity allow the node.
+	matches membership = 1 << iota
+	// eligible: the node may take the pods when it has room.
+	eligible
+	// noHostname and softTainted: it is eligible, and so.
+	noHostname
+	softTainted
+)
+
+// entry is an eligible node with enough free GPUs.
+type entry struct {
+	key   packingKey
+	state *nodeState
+}
+
+func lessEntry(a, b entry) bool { return compareEntries(a, b) < 0 }
+
+// compareEntries orders entries; one without a state comes before all of its key.
+func compareEntries(a, b entry) int {
+	if c := a.key.compare(b.key); c != 0 || a.state == nil || b.state == nil {
+		return cmp.Or(c, falseFirst(a.state != nil, b.state != nil))
+	}
+	return compareNodes(a.state.node, b.state.node)
+}
+
+func newPool(kind podKind, filter podFilter, key keyFunc) *pool {
+	return &pool{kind: kind, filter: filter, key: key, tree: btree.NewG(treeDegree, lessEntry)}
+}
+
+// update moves a node from its old to its new state.
+func (p *pool) update(old, next *nodeState) {
+	if old.node != next.node {
+		p.leave(old)
+		p.join(next)
+	} else if next.node != nil && p.member(next.node)&eligible != 0 {
+		p.remove(old)
+		p.insert(next)
+	}
+}
+
+func (p *pool) member(n *node) membership {
+	if n.slot < len(p.members) {
+		return p.members[n.slot]
+	}
+	return 0
+}
+
+// join finds out what a node is to the pool.
+func (p *pool) join(s *nodeState) {
+	if s.node == nil || s.allocatable.get(p.kind.gpu) == 0 {
+		return
+	}
+	var m membership
+	ok, err := p.filter.matches(s)
+	p.stats.invalid = p.stats.invalid || err != nil
+	if ok {
+		m |= matches
+	}
+	if reason, err := p.filter.checkNode(s); reason == NodeFeasible && err == nil {
+		m |= eligible
+		if !s.hasHostname() {
+			m |= noHostname
+		}
+		if soft := p.filter.softTaints(s.object.Spec.Taints); soft > 0 {
+			m |= softTainted
+			p.stats.mostSoftTaints = max(p.stats.mostSoftTaints, soft)
+		}
+	}
+	for s.slot >= len(p.members) {
+		p.members = append(p.members, 0)
+	}
+	p.members[s.slot] = m
+	p.stats.count(m, 1)
+	if m&eligible != 0 {
+		p.insert(s)
+	}
+}
+
+func (p *pool) leave(s *nodeState) {
+	if s.node == nil {
+		return
+	}
+	m := p.member(s.node)
+	if m == 0 {
+		return
+	}
+	p.stats.count(m, -1)
+	if m&eligible != 0 {
+		p.remove(s)
+	}
+	p.members[s.slot] = 0
+}
+
+func (c *poolStats) count(m membership, sign int) {
+	if m&matches != 0 {
+		c.matching += sign
+	}
+	if m&noHostname != 0 {
+		c.withoutHostname += sign
+	}
+	if m&softTainted != 0 {
+		c.softTainted += sign
+	}
+}
+
+func (p *pool) insert(s *nodeState) {
+	if p.hasGPUs(s) {
+		p.shared = nil
+		p.tree.ReplaceOrInsert(p.entry(s))
+	}
+}
+
+func (p *pool) remove(s *nodeState) {
+	if p.hasGPUs(s) {
+		p.shared = nil
+		p.tree.Delete(p.entry(s))
+	}
+}
+
+func (p *pool) hasGPUs(s *nodeState) bool {
+	return s.allocatable.get(p.kind.gpu)-s.used.requests.get(p.kind.gpu) >= p.kind.count
+}
+
+func (p *pool) entry(s *nodeState) entry {
+	return entry{key: p.key(packingOf(s, p.kind.gpu)), state: s}
+}
+
+// view returns the pool for readers. It stays as it is whatever happens next.
+func (p *pool) view() poolView {
+	if p.shared == nil {
+		p.shared = p.tree.Clone()
+	}
+	return poolView{tree: p.shared, poolStats: p.stats}
+}
+
+// poolView is a pool at one moment.
+type poolView struct {
+	tree *btree.BTreeG[entry]
+	poolStats
+}
+
+// ascend calls visit for the entries in packing order, from the first one that is
+// not before the pivot, until it returns false.
+func (v *poolView) ascend(pivot entry, visit func(entry) bool) {
+	v.tree.AscendGreaterOrEqual(pivot, visit)
+}
+
+// firstEntry is before all others.
+var firstEntry = entry{key: packingKey{order: [4]int64{math.MinInt64}}}
+
+// afterClass is before all entries of the classes after that of the key.
+func afterClass(k packingKey) entry {
+	return entry{key: packingKey{order: [4]int64{k.order[0], k.order[1] + 1, math.MinInt64}}}
+}
+
+// poolFor returns the pool for a pod, which it makes if there is none. Call under
+// lock.
+func (ix *Index) poolFor(pod *corev1.Pod, demand *Demand) *pool {
+	gpu := demand.GPUs[0]
+	kind := podKind{gpu: gpu.Name, count: gpu.Count, constraints: signature(pod)}
+	ix.decisions++
+	p := ix.pools[kind]
+	if p == nil {
+		if len(ix.pools) >= maxPools {
+			ix.dropOldestPool()
+		}
+		p = newPool(kind, newPodFilter(constraintsOf(pod), demand), ix.key)
+		for _, s := range ix.order {
+			p.join(s)
+		}
+		ix.pools[kind] = p
+	}
+	p.used = ix.decisions
+	return p
+}
+
+func (ix *Index) dropOldestPool() {
+	var oldest *pool
+	for _, p := range ix.pools {
+		if oldest == nil || p.used < oldest.used {
+			oldest = p
+		}
+	}
+	delete(ix.pools, oldest.kind)
+}
