@@ -3,12 +3,11 @@ package scoring
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // clusterShape is a cluster for benchmarks.
@@ -22,14 +21,16 @@ type clusterShape struct {
 	pod []podOption
 	// wantNone: no node can take the pod.
 	wantNone bool
+	// least is the smallest cluster that makes sense.
+	least int
 }
 
 var benchShapes = []clusterShape{
 	{name: "homogeneous", gpus: always(8), used: halfFull(8)},
 	// Sizes in the proportions of openb, see package workload in test/bench.
 	{name: "openb", gpus: openbSize, used: func(i int) int { return halfFull(openbSize(i))(i) }},
-	{name: "selector1percent", gpus: always(8), used: halfFull(8), pool: func(i int) string {
-		if i%100 == 0 {
+	{name: "selector1percent", gpus: always(8), used: halfFull(8), least: 1000, pool: func(i int) string {
+		if i%100 == 1 { // an empty one
 			return "rare"
 		}
 		return "common"
@@ -74,7 +75,13 @@ func openbSize(i int) int {
 // 30 pods.
 func (s *clusterShape) cluster(tb testing.TB, nodes int) *testCluster {
 	tb.Helper()
-	c := newCluster(tb, func(*config.Configuration) {})
+	c := newCluster(tb, nil)
+	gpuPods := gpuPod("", list(nvidia, "1", "cpu", "8", "memory", "64Gi"), on(""))
+	cpuPods := gpuPod("", list("cpu", "100m", "memory", "128Mi"), on(""))
+	set := func(pod *corev1.Pod, node string, j int) {
+		pod.UID, pod.Spec.NodeName = types.UID(fmt.Sprintf("%s-%d", node, j)), node
+		c.SetPod(pod) // keeps nothing of the pod
+	}
 	for i := range nodes {
 		name := fmt.Sprintf("node-%05d", i)
 		n := gpuNode(name, list(nvidia, fmt.Sprint(s.gpus(i))))
@@ -83,10 +90,10 @@ func (s *clusterShape) cluster(tb testing.TB, nodes int) *testCluster {
 		}
 		c.SetNode(n)
 		for j := range s.used(i) {
-			c.SetPod(gpuPod(fmt.Sprintf("gpu-%d-%d", i, j), list(nvidia, "1", "cpu", "8", "memory", "64Gi"), on(name)))
+			set(gpuPods, name, j)
 		}
 		for j := s.used(i); j < 30; j++ {
-			c.SetPod(gpuPod(fmt.Sprintf("cpu-%d-%d", i, j), list("cpu", "100m", "memory", "128Mi"), on(name)))
+			set(cpuPods, name, j)
 		}
 	}
 	return c
@@ -99,9 +106,13 @@ var benchSizes = []int{100, 1000, 5000, 15000}
 func BenchmarkDecide(b *testing.B) {
 	for _, shape := range benchShapes {
 		for _, nodes := range benchSizes {
+			if nodes < shape.least {
+				continue
+			}
 			b.Run(fmt.Sprintf("%s/%d", shape.name, nodes), func(b *testing.B) {
 				c := shape.cluster(b, nodes)
 				pod := gpuPod("new", list(nvidia, "1", "cpu", "8", "memory", "64Gi"), shape.pod...)
+				runtime.GC() // of the building
 				b.ReportAllocs()
 				i := 0
 				for b.Loop() {

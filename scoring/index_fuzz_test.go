@@ -214,7 +214,7 @@ func TestCopiesInTwoNamespaces(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Index.cfg.Resources)
 	slow := Request{Pod: pod, Namespace: "team", UID: "u1", FirstUID: "copied"}
-	late := c.decideOn(t.Context(), c.view(slow), pod, &demand)
+	late := c.decideOn(t.Context(), c.view(slow, &demand), pod, &demand)
 	if first := c.Decide(t.Context(), Request{Pod: pod, Namespace: "other", UID: "u2", FirstUID: "copied"}); first.UID != "copied" {
 		t.Fatalf("the first copy goes by %s", first.UID)
 	}

@@ -39,7 +39,7 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	if reason != ReasonNone {
 		return nil, reason
 	}
-	v := s.index.view(Request{Pod: pod}, &demand)
+	v := s.index.predictView(pod, &demand)
 	f, reason := s.feasible(context.Background(), v, pod, &demand, allNodes)
 	m := newModel(&s.cfg.Scheduler, pod, &demand, v.images, v.nodes)
 	var mostPreferred int64
@@ -52,6 +52,17 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	}
 	slices.SortFunc(points, func(a, b NodePoints) int { return cmp.Compare(a.Name, b.Name) })
 	return points, reason
+}
+
+// predictView is the view of a pod, also of one that is pinned.
+func (ix *Index) predictView(pod *corev1.Pod, demand *Demand) view {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	v := ix.viewLocked(Request{Pod: pod}, demand, ix.now())
+	if v.pool.tree == nil {
+		ix.addPool(&v, pod, demand)
+	}
+	return v
 }
 
 // nodePoints is the prediction for one node. The scheduler normalises by the

@@ -16,6 +16,7 @@ import (
 // reserved, if that is still in the best class.
 func (s *Scorer) rank(f found, v view) []candidate {
 	b := best{n: s.cfg.Weights.MaxTerms, order: compareCandidates}
+	b.top = make([]candidate, 0, b.n)
 	var own *candidate
 	for i := range f.candidates {
 		c := &f.candidates[i]

@@ -126,7 +126,8 @@ func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) De
 type view struct {
 	uid types.UID
 	now time.Time
-	// pool are the nodes that the pod may go to, key is their order.
+	// pool are the nodes that the pod may go to, none for a pod that is pinned to
+	// one; key is their order.
 	pool poolView
 	key  keyFunc
 	// own is the pod's own reservation, if it has one, which does not count against
@@ -154,27 +155,36 @@ func (ix *Index) view(r Request, demand *Demand) view {
 func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time) view {
 	ix.expire(now)
 	ix.renewKey()
-	pool := ix.poolFor(r.Pod, demand)
 	if ix.nodeOrder == nil {
 		ix.nodeOrder = &nodeOrder{nodes: slices.Clone(ix.order)}
 	}
 	ix.imagesShared = true
 	v := view{
-		uid: r.UID, now: now, pool: pool.view(), key: ix.key, nodes: len(ix.order), images: ix.images,
+		uid: r.UID, now: now, key: ix.key, nodes: len(ix.order), images: ix.images,
 		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, unknownResource: ix.asksForUnknown(demand),
 	}
 	if ix.isFirst(r) {
 		v.uid = r.FirstUID
 	}
-	own, ok := ix.reservations[v.uid]
-	if !ok || own.namespace != r.Namespace {
-		return v
+	if own, ok := ix.reservations[v.uid]; ok && own.namespace == r.Namespace {
+		v.own = &own.charge
 	}
-	v.own = &own.charge
-	if s := ix.states[own.node]; s != nil && s.node != nil && pool.member(s.node)&eligible != 0 {
-		v.ownState = s.without(own.charge)
+	if !isPinned(r.Pod) { // each such pod would be a kind of its own
+		ix.addPool(&v, r.Pod, demand)
 	}
 	return v
+}
+
+// addPool gives a view its pool. Call under lock.
+func (ix *Index) addPool(v *view, pod *corev1.Pod, demand *Demand) {
+	pool := ix.poolFor(pod, demand)
+	v.pool = pool.view()
+	if v.own == nil {
+		return
+	}
+	if s := ix.states[v.own.node]; s != nil && s.node != nil && pool.member(s.node)&eligible != 0 {
+		v.ownState = s.without(*v.own)
+	}
 }
 
 // isFirst tells whether the pod is the one of its first UID, and not a copy. The

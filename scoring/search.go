@@ -34,6 +34,9 @@ const (
 
 // feasible returns nodes that can take the pod.
 func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *Demand, e extent) (found, Reason) {
+	if v.pool.tree == nil {
+		return found{}, ReasonPinned
+	}
 	user, userMax, reason := userPreferences(pod)
 	if reason != ReasonNone {
 		return found{}, reason
@@ -90,11 +93,13 @@ type search struct {
 }
 
 func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
-	return &search{
+	q := &search{
 		ctx: ctx, s: s, v: v, filter: filter, user: user, extent: e,
 		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.pool.tree.Len()),
 		f: found{complete: e == allNodes},
 	}
+	q.f.candidates = make([]candidate, 0, q.limit+q.segments.count())
+	return q
 }
 
 // nodesPerCheck is how many nodes are looked at between two looks at the context:
