@@ -211,6 +211,10 @@ func (v *poolView) ascend(pivot entry, visit func(entry) bool) {
 	v.tree.AscendGreaterOrEqual(pivot, visit)
 }
 
+// class returns the part of a key within which the packing order is by free GPUs
+// and less.
+func (k packingKey) class() [2]int64 { return [2]int64{k.order[0], k.order[1]} }
+
 // firstEntry is before all others.
 var firstEntry = entry{key: packingKey{order: [4]int64{math.MinInt64}}}
 
@@ -230,7 +234,8 @@ func (ix *Index) poolFor(pod *corev1.Pod, demand *Demand) *pool {
 		if len(ix.pools) >= maxPools {
 			ix.dropOldestPool()
 		}
-		p = newPool(kind, newPodFilter(constraintsOf(pod), demand), ix.key)
+		// What else the pod asks for is not what its kind has in common.
+		p = newPool(kind, newPodFilter(constraintsOf(pod), &Demand{GPUs: demand.GPUs[:1]}), ix.key)
 		for _, s := range ix.order {
 			p.join(s)
 		}

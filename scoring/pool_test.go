@@ -150,6 +150,15 @@ func TestPoolsAreBounded(t *testing.T) {
 	}
 }
 
+// A pool is for all pods of a kind, whatever else the first one asked for.
+func TestPoolIsForItsKind(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("both", list(nvidia, "8", "nvidia.com/mig-1g.5gb", "8")), gpuNode("one", list(nvidia, "4")))
+	c.decide(gpuPod("first", list(nvidia, "1", "cpu", "90", "nvidia.com/mig-1g.5gb", "1")))
+	if d := c.decide(gpuPod("second", list(nvidia, "1"))); !slices.Contains(names(d), "one") {
+		t.Errorf("decision %+v, want the node without the other resource too", d)
+	}
+}
+
 // What makes a difference to a node makes one to the signature; texts that run into
 // each other do not hide it.
 func TestSignature(t *testing.T) {

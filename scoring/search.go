@@ -18,7 +18,7 @@ type found struct {
 	hostnames bool
 	// userMax is the heaviest of the user's own preferred weights, 0 for none.
 	userMax int64
-	// softTaints is the most PreferNoSchedule taints on a candidate.
+	// softTaints is the most PreferNoSchedule taints on a candidate, or more.
 	softTaints int64
 }
 
@@ -55,7 +55,8 @@ func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *
 		q.run()
 	}
 	f := q.f
-	f.userMax, f.hostnames, f.softTaints = userMax, v.pool.withoutHostname == 0, v.pool.mostSoftTaints
+	f.userMax, f.hostnames = userMax, v.pool.withoutHostname == 0
+	f.countSoftTaints(v.pool.mostSoftTaints)
 	switch {
 	case q.timeout:
 		return found{}, ReasonTimeout
@@ -67,6 +68,18 @@ func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *
 		return f, ReasonNothingFits
 	}
 	return f, ReasonNone
+}
+
+// countSoftTaints sets the most PreferNoSchedule taints on a candidate, or, if some
+// candidates were not visited, on any node.
+func (f *found) countSoftTaints(onAnyNode int64) {
+	if !f.complete {
+		f.softTaints = onAnyNode
+		return
+	}
+	for i := range f.candidates {
+		f.softTaints = max(f.softTaints, f.candidates[i].softTaints)
+	}
 }
 
 // search goes through a pool in packing order.
@@ -90,6 +103,7 @@ type search struct {
 	// visited is how many nodes were looked at; sinceHead since there are enough
 	// candidates, inClass of those in the present class.
 	visited, sinceHead, inClass int
+	class                       [2]int64
 }
 
 func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
@@ -123,7 +137,6 @@ func (q *search) run() {
 	for pivot := firstEntry; ; {
 		var last packingKey
 		done := true
-		q.inClass = 0
 		q.v.pool.ascend(pivot, func(e entry) bool {
 			if next := q.visit(e); next != nextNode {
 				last, done = e.key, next == enough
@@ -160,6 +173,9 @@ func (q *search) visit(e entry) progress {
 	}
 	if q.segments.uncovered() == 0 {
 		return enough
+	}
+	if class := e.key.class(); class != q.class {
+		q.class, q.inClass = class, 0
 	}
 	q.sinceHead++
 	q.inClass++
