@@ -198,8 +198,12 @@ func (c *chain) withTail(totals []int64) weighed {
 // all totals of these, and the largest that they can have in common.
 func (c *chain) tail(totals []int64) (nodes []int, common int64) {
 	common = math.MaxInt64
+	var weight int64
 	for l := len(totals); l < len(c.points); l++ {
-		if weight := c.total(totals, l) - c.shared; weight >= 1 {
+		if l == len(totals) || c.points[l].max != c.points[l-1].max { // most are alike
+			weight = c.total(totals, l) - c.shared
+		}
+		if weight >= 1 {
 			common = min(common, weight)
 			nodes = append(nodes, l)
 		}
