@@ -142,8 +142,9 @@ fuzz: ## Run every fuzz target for FUZZTIME each, for example FUZZTIME=10m.
 	done
 
 .PHONY: bench
-bench: ## Run the benchmarks.
+bench: ## Run the benchmarks: requests, and decisions by cluster size next to naive ones.
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(TESTFLAGS) ./...
+	cd test && $(GO) run ./bench/decide
 
 .PHONY: bench-packing
 bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=folder of the openb trace.

@@ -23,7 +23,7 @@ func admit(t *testing.T, bed *testBed, i int) string {
 	request.UID = types.UID(fmt.Sprintf("0f5c5d2e-8d9b-4b7c-9a51-%012d", i))
 	response := bed.Handle(t.Context(), request)
 	checkResponse(t, request.Object.Raw, request.UID, response)
-	var ops, grouped []operation
+	var ops, grouped []decodedOperation
 	if response.Patch != nil {
 		if err := json.Unmarshal(response.Patch, &ops); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@
 //   - eligibility.go: which pods are left alone, and why
 //   - patch.go: from a decision to what the pod is to have of us, and its patch
 //   - operations.go: from that to JSON patch operations
+//   - verify.go: does the patch apply?
 //   - outcome.go: what came of a request, for log and metrics
 //   - metrics.go: the metrics
 //   - calls.go: is anybody calling?

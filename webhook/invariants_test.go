@@ -64,7 +64,7 @@ func checkResponse(t testing.TB, raw []byte, uid types.UID, response admission.R
 // and with the one that we use; they must agree.
 func apply(t testing.TB, raw, patch []byte) []byte {
 	t.Helper()
-	var ops []operation
+	var ops []decodedOperation
 	if err := json.Unmarshal(patch, &ops); err != nil || len(ops) == 0 {
 		t.Fatalf("patch %s: %v", patch, err)
 	}
@@ -277,4 +277,11 @@ func withAdmission(t testing.TB, raw []byte, uid types.UID) []byte {
 func decodesStrictly(raw []byte) bool {
 	unknown, err := kjson.UnmarshalStrict(raw, &corev1.Pod{})
 	return err == nil && len(unknown) == 0
+}
+
+// decodedOperation is an operation of a patch as the API server reads it.
+type decodedOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
 }

@@ -13,9 +13,8 @@ import (
 
 // operation is one JSON patch operation (RFC 6902).
 type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	op, path string
+	value    any // nil for none
 }
 
 // Paths we write to. Nothing else of a pod is ever touched.
@@ -52,18 +51,18 @@ type builder struct {
 }
 
 func (b *builder) add(path string, value any) {
-	b.ops = append(b.ops, operation{Op: "add", Path: path, Value: value})
+	b.ops = append(b.ops, operation{op: "add", path: path, value: value})
 }
 
 // removeAt removes elements of a list, or the whole list when nothing would be
 // left. It returns whether the list still has elements.
 func (b *builder) removeAt(path string, indices []int, length int) bool {
 	if length > 0 && len(indices) == length {
-		b.ops = append(b.ops, operation{Op: "remove", Path: path})
+		b.ops = append(b.ops, operation{op: "remove", path: path})
 		return false
 	}
 	for _, i := range slices.Backward(indices) {
-		b.ops = append(b.ops, operation{Op: "remove", Path: path + "/" + strconv.Itoa(i)})
+		b.ops = append(b.ops, operation{op: "remove", path: path + "/" + strconv.Itoa(i)})
 	}
 	return length > 0
 }
@@ -133,7 +132,7 @@ func (b *builder) spread(s *submission, neutral bool) {
 func (b *builder) annotations(s *submission, wanted map[string]string) {
 	for _, key := range s.ours.annotations {
 		if _, stays := wanted[key]; !stays {
-			b.ops = append(b.ops, operation{Op: "remove", Path: pathAnnotations + "/" + escape(key)})
+			b.ops = append(b.ops, operation{op: "remove", path: pathAnnotations + "/" + escape(key)})
 		}
 	}
 	if len(wanted) > 0 && s.pod.Annotations == nil {
@@ -150,7 +149,7 @@ func (b *builder) annotations(s *submission, wanted map[string]string) {
 func (b *builder) labels(s *submission, late *scoring.Late) {
 	if late == nil {
 		for _, key := range s.ours.labels {
-			b.ops = append(b.ops, operation{Op: "remove", Path: pathLabels + "/" + escape(key)})
+			b.ops = append(b.ops, operation{op: "remove", path: pathLabels + "/" + escape(key)})
 		}
 		return
 	}
@@ -160,7 +159,7 @@ func (b *builder) labels(s *submission, late *scoring.Late) {
 	b.add(pathLabels+"/"+escape(config.LabelLate), late.LabelValue)
 }
 
-// escape writes a key as a JSON pointer token (RFC 6901).
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+// pointerToken writes a key as a JSON pointer token (RFC 6901).
+var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escape(key string) string { return pointerToken.Replace(key) }

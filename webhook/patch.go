@@ -3,13 +3,10 @@ package webhook
 import (
 	"encoding/json"
 	"maps"
-	"reflect"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -17,9 +14,9 @@ import (
 
 // buildPatch turns a decision into a JSON patch for the submitted pod, nil when
 // there is nothing to change. Parts we added earlier are replaced; the user's
-// stay as they are, byte for byte, at their place. The patch is applied to the
-// received bytes before it is returned: one that does not apply would reject the
-// pod, whatever the failure policy.
+// stay as they are, byte for byte, at their place. The patch is applied to what was
+// received before it is returned: one that does not apply would reject the pod,
+// whatever the failure policy.
 func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([]byte, scoring.Reason) {
 	wanted, ok := wantedParts(s, d, cfg)
 	if !ok {
@@ -35,36 +32,11 @@ func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([
 	if len(ops) == 0 {
 		return nil, scoring.ReasonNone
 	}
-	patch, err := json.Marshal(ops)
+	patch, err := newPatch(ops)
 	if err != nil {
 		return nil, ReasonPatch
 	}
 	return verified(s, patch)
-}
-
-// verified applies the patch to the pod as received. A patch that changes
-// nothing, as on a reinvocation, is dropped.
-func verified(s *submission, patch []byte) ([]byte, scoring.Reason) {
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, ReasonPatch
-	}
-	result, err := decoded.Apply(s.raw)
-	if err != nil {
-		return nil, ReasonPatch
-	}
-	if s.ours.any() && sameJSON(s.raw, result) {
-		return nil, scoring.ReasonNone
-	}
-	return patch, scoring.ReasonNone
-}
-
-// sameJSON tells whether two texts say the same. The patch library's own Equal
-// panics when a list has a null.
-func sameJSON(a, b []byte) bool {
-	var x, y any
-	return kjson.UnmarshalCaseSensitivePreserveInts(a, &x) == nil &&
-		kjson.UnmarshalCaseSensitivePreserveInts(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // parts are what a pod is to have of us.

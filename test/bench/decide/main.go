@@ -1,0 +1,143 @@
+// Command decide measures what a decision costs in clusters of different shape and
+// size, next to a naive decision in the same run, and writes
+// bin/reports/decide.json.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+// result is one line of decide.json.
+type result struct {
+	Nodes       int     `json:"nodes"`
+	Pods        int     `json:"pods"`
+	Shape       string  `json:"shape"`
+	System      string  `json:"system"`
+	NsPerOp     float64 `json:"nsPerOp"`
+	AllocsPerOp int64   `json:"allocsPerOp"`
+	BytesPerOp  int64   `json:"bytesPerOp"`
+}
+
+func main() {
+	sizes := flag.String("nodes", "100,1000,5000,15000", "sizes of the clusters, comma-separated; the first is what others are compared with")
+	testing.Init()
+	flag.Parse()
+	if err := run(os.Stdout, *sizes); err != nil {
+		fmt.Fprintln(os.Stderr, "decide:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out io.Writer, sizes string) error {
+	var results []result
+	for i := range shapes {
+		for _, text := range strings.Split(sizes, ",") {
+			nodes, err := strconv.Atoi(text)
+			if err != nil || nodes < 1 {
+				return fmt.Errorf("-nodes: %q is no number of nodes", text)
+			}
+			if nodes < shapes[i].least {
+				continue
+			}
+			fmt.Fprintf(os.Stderr, "%s, %d nodes\n", shapes[i].name, nodes)
+			both, err := measureShape(&shapes[i], nodes)
+			if err != nil {
+				return err
+			}
+			results = append(results, both...)
+		}
+	}
+	if err := writeTable(out, results); err != nil {
+		return err
+	}
+	return save(results)
+}
+
+// measureShape measures both systems on one cluster.
+func measureShape(s *shape, nodes int) ([]result, error) {
+	product, err := newOurs(s, nodes)
+	if err != nil {
+		return nil, err
+	}
+	var results []result
+	for _, m := range []struct {
+		name string
+		system
+	}{{"ours", product}, {"naive", newNaive(s, nodes)}} {
+		r, err := measure(s, m.system)
+		if err != nil {
+			return nil, fmt.Errorf("%s on %s with %d nodes: %w", m.name, s.name, nodes, err)
+		}
+		r.Nodes, r.Shape, r.System = nodes, s.name, m.name
+		for i := range nodes {
+			r.Pods += max(podsPerNode, s.used(i))
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func measure(s *shape, system system) (result, error) {
+	pod := s.incoming()
+	if err := s.checkTarget(system.decide(pod)); err != nil { // also makes the pool
+		return result{}, err
+	}
+	runtime.GC() // of what building the cluster left
+	var wrong error
+	b := testing.Benchmark(func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if err := s.checkTarget(system.decide(pod)); err != nil {
+				wrong = err
+				b.FailNow()
+			}
+		}
+	})
+	return result{NsPerOp: float64(b.T.Nanoseconds()) / float64(b.N), AllocsPerOp: b.AllocsPerOp(), BytesPerOp: b.AllocedBytesPerOp()}, wrong
+}
+
+// writeTable prints the results with two ratios: to the smallest cluster of the
+// shape, and to the naive decision.
+func writeTable(out io.Writer, results []result) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "shape\tnodes\tpods\tdecision µs\tto the smallest\tallocations\tnaive µs\tnaive / ours")
+	smallest := map[string]float64{}
+	for i := 0; i+1 < len(results); i += 2 {
+		ours, naive := results[i], results[i+1]
+		if smallest[ours.Shape] == 0 {
+			smallest[ours.Shape] = ours.NsPerOp
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%.1f\t%.2f\t%d\t%.0f\t%.0f\n", ours.Shape, ours.Nodes, ours.Pods, ours.NsPerOp/1000,
+			ours.NsPerOp/smallest[ours.Shape], ours.AllocsPerOp, naive.NsPerOp/1000, naive.NsPerOp/ours.NsPerOp)
+	}
+	return table.Flush()
+}
+
+func save(results []result) error {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return err
+	}
+	data, err := json.MarshalIndent(results, "", " ")
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, "bin", "reports", "decide.json")
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "saved:", path)
+	return os.WriteFile(path, append(data, '\n'), 0o600)
+}
