@@ -57,6 +57,12 @@ test-integration: testbed ## Run the tests on a real control plane and those of 
 	cd test && $(GO) build ./... && $(GO) test -count=1 -p=1 -v -timeout 30m $(TESTFLAGS) ./...
 
 # All faults at their full size; test-integration has the short form.
+SOAKTIME ?= 30m
+
+.PHONY: soak
+soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed every minute.
+	cd test && $(GO) test -count=1 -v -timeout 180m -run TestSoak ./faults -soak $(SOAKTIME)
+
 .PHONY: test-faults
 test-faults: testbed ## Break everything around the webhook while pods are created; about 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full

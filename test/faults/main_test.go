@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // run starts the cluster, runs the tests and saves the report.
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute+*soak)
 	defer cancel()
 	if cluster, err = startBed(ctx); err != nil {
 		return 1, err

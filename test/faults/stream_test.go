@@ -25,8 +25,8 @@ const (
 	// maxInFlight bounds the creations under way: while the API server is down
 	// they only pile up.
 	maxInFlight = 200
-	// maxCreated bounds a stream.
-	maxCreated = 5000
+	// maxCreated bounds a stream: two hours of the soak.
+	maxCreated = 150_000
 	// maxAlive is how many pods of a stream exist at a time. Older ones are
 	// deleted, so that nodes stay free for those to come.
 	maxAlive = 40
