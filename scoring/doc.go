@@ -10,6 +10,9 @@
 //   - demand.go: what a pod asks for
 //   - amounts.go: quantities as integers
 //   - snapshot.go: the read-only view a decision works on
+//   - pool.go: the nodes for one kind of pods, in packing order
+//   - signature.go: which pods are of one kind
+//   - search.go: going through a pool
 //   - feasibility.go: which nodes can take the pod
 //   - ranking.go: the order of the candidates
 //   - windows.go: the part of a large cluster that the scheduler examines
