@@ -20,9 +20,11 @@ import (
 // backoffs are the nodes that refused GPU pods.
 type backoffs struct {
 	cfg config.Backoff
-	// seen are the refused pods that still exist, so that each counts once.
-	seen  map[types.UID]struct{}
-	nodes map[string]*refusals
+	// pending are the GPU pods that were seen without a node and have not failed: the
+	// scheduler chooses their node. A pod whose author names one says nothing about
+	// it.
+	pending map[types.UID]struct{}
+	nodes   map[string]*refusals
 	// until: node -> end of its back-off. It is never changed but replaced, since
 	// snapshots hold it; nearly always it is empty.
 	until map[string]time.Time
@@ -38,7 +40,7 @@ type refusals struct {
 }
 
 func newBackoffs(cfg config.Backoff) backoffs {
-	return backoffs{cfg: cfg, seen: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
+	return backoffs{cfg: cfg, pending: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
 }
 
 // refusedByNode tells whether the kubelet refused to admit a pod because it could
@@ -53,35 +55,26 @@ func refusedByNode(pod *corev1.Pod) bool {
 	return reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" || strings.HasPrefix(reason, "OutOf")
 }
 
-// noteRefusal counts a pod that its node refused. Call under lock.
+// noteRefusal counts a pod that its node refused after the scheduler put it there.
+// Each counts once, and only if it was seen before it had a node. Call under lock.
 func (ix *Index) noteRefusal(pod *corev1.Pod, now time.Time) {
 	b := &ix.backoffs
-	if b.cfg.Failures == 0 || !refusedByNode(pod) {
+	if b.cfg.Failures == 0 {
 		return
 	}
-	if _, seen := b.seen[pod.UID]; seen {
+	if pod.Spec.NodeName == "" {
+		if len(demandOf(pod, ix.cfg.Resources, true).GPUs) > 0 {
+			b.pending[pod.UID] = struct{}{}
+		}
 		return
 	}
-	b.seen[pod.UID] = struct{}{}
-	at := now
-	if !ix.Synced() { // one of those that existed at the start
-		at = refusedAt(pod)
-	}
-	if now.Sub(at) >= b.cfg.Window.Duration || len(demandOf(pod, ix.cfg.Resources, true).GPUs) == 0 {
+	if _, ok := b.pending[pod.UID]; !ok || pod.Status.Phase != corev1.PodFailed {
 		return
 	}
-	if b.refuse(pod.Spec.NodeName, now) {
+	delete(b.pending, pod.UID)
+	if refusedByNode(pod) && b.refuse(pod.Spec.NodeName, now) {
 		ix.snapshot = nil
 	}
-}
-
-// refusedAt is about when a refused pod was: the kubelet sets startTime when it
-// refuses one.
-func refusedAt(pod *corev1.Pod) time.Time {
-	if pod.Status.StartTime != nil {
-		return pod.Status.StartTime.Time
-	}
-	return pod.CreationTimestamp.Time
 }
 
 // refuse notes one refusal and returns true when a back-off began. A node that

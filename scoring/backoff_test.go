@@ -6,16 +6,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// refused makes the pod one that its node's kubelet refused at a time.
-func refused(reason string, at time.Time) podOption {
-	return func(p *corev1.Pod) {
-		p.Status.Phase, p.Status.Reason, p.Status.StartTime = corev1.PodFailed, reason, &metav1.Time{Time: at}
-	}
+// refused makes the pod one that its node's kubelet refused.
+func refused(reason string) podOption {
+	return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason }
 }
 
 // blackHole is the case that gives the kind its name: g1 is in use most, and
@@ -29,7 +26,15 @@ func blackHole(t *testing.T, change func(*config.Configuration)) *testCluster {
 
 func (c *testCluster) refuse(t *testing.T, name, node, reason string) {
 	t.Helper()
-	c.SetPod(gpuPod(name, list(nvidia, "1"), on(node), refused(reason, c.clock)))
+	c.setBound(gpuPod(name, list(nvidia, "1"), on(node), refused(reason)))
+}
+
+// setBound shows a pod as it was before it had a node, and then as it is.
+func (c *testCluster) setBound(pod *corev1.Pod) {
+	pending := pod.DeepCopy()
+	pending.Spec.NodeName, pending.Status = "", corev1.PodStatus{Phase: corev1.PodPending}
+	c.SetPod(pending)
+	c.SetPod(pod)
 }
 
 func (c *testCluster) wantFirst(t *testing.T, want string) {
@@ -49,7 +54,7 @@ func TestBlackHoleBackoff(t *testing.T) {
 				c.refuse(t, fmt.Sprint("refused-", i), "g1", reason)
 				c.wantFirst(t, "g1") // fewer than 3
 			}
-			c.refuse(t, "refused-1", "g1", reason) // an update of the same pod
+			c.SetPod(gpuPod("refused-1", list(nvidia, "1"), on("g1"), refused(reason))) // an update of the same pod
 			c.wantFirst(t, "g1")
 			c.refuse(t, "refused-2", "g1", reason)
 			c.wantFirst(t, "g2")
@@ -89,32 +94,45 @@ func TestBackoffGrows(t *testing.T) {
 func TestNoBackoff(t *testing.T) {
 	tests := map[string]struct {
 		change func(*config.Configuration)
-		pod    func(i int, now time.Time) *corev1.Pod
+		set    func(*testCluster, *corev1.Pod)
+		gpus   string
+		reason string
 	}{
-		"pods that ran and failed": {pod: func(i int, now time.Time) *corev1.Pod {
-			return gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), on("g1"), refused("", now))
-		}},
-		"evicted": {pod: func(i int, now time.Time) *corev1.Pod {
-			return gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), on("g1"), refused("Evicted", now))
-		}},
-		"pods without GPUs": {pod: func(i int, now time.Time) *corev1.Pod {
-			return gpuPod(fmt.Sprint("p", i), list("cpu", "1"), on("g1"), refused("OutOfcpu", now))
-		}},
-		"never bound": {pod: func(i int, now time.Time) *corev1.Pod {
-			return gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), refused("UnexpectedAdmissionError", now))
-		}},
-		"switched off": {change: func(c *config.Configuration) { c.Nodes.Backoff.Failures = 0 }, pod: func(i int, now time.Time) *corev1.Pod {
-			return gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), on("g1"), refused("UnexpectedAdmissionError", now))
-		}},
+		"pods that ran and failed":   {set: (*testCluster).setBound, gpus: "1", reason: ""},
+		"evicted":                    {set: (*testCluster).setBound, gpus: "1", reason: "Evicted"},
+		"pods without GPUs":          {set: (*testCluster).setBound, gpus: "0", reason: "OutOfcpu"},
+		"their authors chose g1":     {set: func(c *testCluster, p *corev1.Pod) { c.SetPod(p) }, gpus: "99", reason: "OutOfnvidia.com/gpu"},
+		"never bound":                {set: unbound, gpus: "1", reason: "UnexpectedAdmissionError"},
+		"switched off":               {set: (*testCluster).setBound, gpus: "1", reason: "UnexpectedAdmissionError", change: noBackoff},
+		"a failed one changed often": {set: setOften, gpus: "1", reason: "UnexpectedAdmissionError"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := blackHole(t, tc.change)
 			for i := range 40 {
-				c.SetPod(tc.pod(i, c.clock))
+				if name == "a failed one changed often" {
+					i = 0
+				}
+				tc.set(c, gpuPod(fmt.Sprint("p", i), list(nvidia, tc.gpus), on("g1"), refused(tc.reason)))
 			}
 			c.wantFirst(t, "g1")
 		})
+	}
+}
+
+func noBackoff(c *config.Configuration) { c.Nodes.Backoff.Failures = 0 }
+
+func unbound(c *testCluster, pod *corev1.Pod) {
+	pod.Spec.NodeName = ""
+	c.SetPod(pod)
+}
+
+func setOften(c *testCluster, pod *corev1.Pod) {
+	if len(c.Index.backoffs.nodes) == 0 {
+		c.setBound(pod)
+	}
+	for range 10 {
+		c.SetPod(pod)
 	}
 }
 
@@ -128,20 +146,17 @@ func TestBackoffWindow(t *testing.T) {
 	}
 }
 
-// Failed pods stay in the API for long. At the start only fresh ones count.
+// Failed pods stay in the API for long. Those that were there at the start do not
+// count: nobody saw them before they had a node.
 func TestBackoffAtStart(t *testing.T) {
-	for age, want := range map[time.Duration]string{10 * time.Second: "g2", time.Hour: "g1"} {
-		t.Run(age.String(), func(t *testing.T) {
-			objects := []any{
-				gpuNode("g1", list(nvidia, "8")), gpuNode("g2", list(nvidia, "8")),
-				gpuPod("on-g1", list(nvidia, "6"), on("g1")),
-			}
-			for i := range 40 {
-				objects = append(objects, gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), on("g1"), refused("UnexpectedAdmissionError", testStart.Add(-age))))
-			}
-			newCluster(t, nil, objects...).wantFirst(t, want)
-		})
+	objects := []any{
+		gpuNode("g1", list(nvidia, "8")), gpuNode("g2", list(nvidia, "8")),
+		gpuPod("on-g1", list(nvidia, "6"), on("g1")),
 	}
+	for i := range 40 {
+		objects = append(objects, gpuPod(fmt.Sprint("p", i), list(nvidia, "1"), on("g1"), refused("UnexpectedAdmissionError")))
+	}
+	newCluster(t, nil, objects...).wantFirst(t, "g1")
 }
 
 // A node that was repaired by replacing it has a clean slate, and so has a pod
@@ -158,7 +173,7 @@ func TestBackoffEndsWithTheNode(t *testing.T) {
 	for i := range 40 {
 		c.DeletePod(gpuPod(fmt.Sprint("refused-", i), nil).UID)
 	}
-	if left := len(c.Index.backoffs.seen); left != 0 {
+	if left := len(c.Index.backoffs.pending); left != 0 {
 		t.Errorf("%d pods are remembered that are gone", left)
 	}
 }

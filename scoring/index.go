@@ -47,6 +47,7 @@ type Index struct {
 	pools     map[podKind]*pool
 	key       keyFunc
 	unit      companions
+	unitSince time.Time
 	decisions uint64
 	// offered: how many nodes offer a resource.
 	offered map[corev1.ResourceName]int
@@ -202,7 +203,7 @@ func (ix *Index) setPod(pod *corev1.Pod) *Landed {
 func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	delete(ix.backoffs.seen, uid)
+	delete(ix.backoffs.pending, uid)
 	if record := ix.pods[uid]; record != nil {
 		ix.setWaiting(record, false)
 		ix.charge(record, ownership{})
@@ -261,16 +262,27 @@ func (ix *Index) Snapshot() *Snapshot {
 func (ix *Index) current(now time.Time) *Snapshot {
 	ix.expire(now)
 	if ix.snapshot == nil {
-		ix.renewKey()
-		ix.snapshot = &Snapshot{nodes: slices.Clone(ix.order), images: ix.images, perGPU: ix.unit}
+		ix.snapshot = &Snapshot{
+			nodes: slices.Clone(ix.order), images: ix.images,
+			perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
+		}
 		ix.imagesShared = true
 	}
 	return ix.snapshot
 }
 
+// unitAge is how long a unit of left-over CPU and memory stays at least. It only has
+// to be roughly right; a median between two kinds of pods may move with every pod,
+// and each new unit makes all pools anew.
+const unitAge = time.Minute
+
 // renewKey makes the packing order follow what a GPU's pod usually takes along.
 // Call under lock.
-func (ix *Index) renewKey() {
+func (ix *Index) renewKey(now time.Time) {
+	if ix.key != nil && now.Sub(ix.unitSince) < unitAge {
+		return
+	}
+	ix.unitSince = now
 	if unit := companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU); unit != ix.unit {
 		ix.unit, ix.key = unit, newKey(ix.cfg.Ranking, unit)
 		clear(ix.pools)

@@ -133,7 +133,7 @@ func (w *world) checkEmptied() {
 	leaks := map[string]int{
 		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets),
 		"images": len(w.images), "CPU counts": int(w.cpuPerGPU.total), "memory counts": int(w.memoryPerGPU.total),
-		"refused pods": len(w.backoffs.seen),
+		"pending pods": len(w.backoffs.pending),
 	}
 	for what, count := range leaks {
 		if count != 0 {

@@ -114,7 +114,6 @@ func StripPod(obj any) (any, error) {
 		Phase:                 p.Status.Phase,
 		Conditions:            p.Status.Conditions,
 		Reason:                p.Status.Reason,
-		StartTime:             p.Status.StartTime,
 		NominatedNodeName:     p.Status.NominatedNodeName,
 		ContainerStatuses:     stripStatuses(p.Status.ContainerStatuses),
 		InitContainerStatuses: stripStatuses(p.Status.InitContainerStatuses),

@@ -24,9 +24,9 @@ type podKind struct {
 	constraints string
 }
 
-// maxPools bounds the memory of pools: 40 bytes per node in each, which is 20 MB
-// at 15,000 nodes. The one that was not used for longest goes.
-const maxPools = 32
+// maxPools bounds the memory of pools: 80 bytes per node in each, which is about
+// 80 MB at 15,000 nodes, and the work of an event.
+const maxPools = 64
 
 // treeDegree of a pool's tree: nodes of 15 to 31 entries, which a change after a
 // snapshot copies, three deep at 15,000 entries.
@@ -38,12 +38,15 @@ type pool struct {
 	filter podFilter
 	key    keyFunc
 	tree   *btree.BTreeG[entry]
+	// scattered holds the same nodes, in random order within drained, occupied and
+	// empty ones: for the tail, which must reach all parts of the cluster.
+	scattered *btree.BTreeG[entry]
 	// members says what each node is to the pool, by the node's slot.
 	members []membership
 	stats   poolStats
 	// shared is the tree as readers have it, nil when it has changed since.
-	shared *btree.BTreeG[entry]
-	used   uint64 // the index's count of decisions when last used
+	shared, sharedScattered *btree.BTreeG[entry]
+	used                    uint64 // the index's count of decisions when last used
 }
 
 // poolStats are counts over all nodes with the GPU, with or without room.
@@ -90,7 +93,7 @@ func compareEntries(a, b entry) int {
 }
 
 func newPool(kind podKind, filter podFilter, key keyFunc) *pool {
-	return &pool{kind: kind, filter: filter, key: key, tree: btree.NewG(treeDegree, lessEntry)}
+	return &pool{kind: kind, filter: filter, key: key, tree: btree.NewG(treeDegree, lessEntry), scattered: btree.NewG(treeDegree, lessEntry)}
 }
 
 // update moves a node from its old to its new state.
@@ -173,6 +176,7 @@ func (p *pool) insert(s *nodeState) {
 	if p.hasGPUs(s) {
 		p.shared = nil
 		p.tree.ReplaceOrInsert(p.entry(s))
+		p.scattered.ReplaceOrInsert(p.scatteredEntry(s))
 	}
 }
 
@@ -180,6 +184,7 @@ func (p *pool) remove(s *nodeState) {
 	if p.hasGPUs(s) {
 		p.shared = nil
 		p.tree.Delete(p.entry(s))
+		p.scattered.Delete(p.scatteredEntry(s))
 	}
 }
 
@@ -191,24 +196,24 @@ func (p *pool) entry(s *nodeState) entry {
 	return entry{key: p.key(packingOf(s, p.kind.gpu)), state: s}
 }
 
+// scatteredEntry has only the class in its key, so that the nodes' hashes order it.
+func (p *pool) scatteredEntry(s *nodeState) entry {
+	packing := packingOf(s, p.kind.gpu)
+	return entry{key: packingKey{order: [4]int64{one(packing.draining), one(!packing.occupied)}}, state: s}
+}
+
 // view returns the pool for readers. It stays as it is whatever happens next.
 func (p *pool) view() poolView {
 	if p.shared == nil {
-		p.shared = p.tree.Clone()
+		p.shared, p.sharedScattered = p.tree.Clone(), p.scattered.Clone()
 	}
-	return poolView{tree: p.shared, poolStats: p.stats}
+	return poolView{tree: p.shared, scattered: p.sharedScattered, poolStats: p.stats}
 }
 
 // poolView is a pool at one moment.
 type poolView struct {
-	tree *btree.BTreeG[entry]
+	tree, scattered *btree.BTreeG[entry]
 	poolStats
-}
-
-// ascend calls visit for the entries in packing order, from the first one that is
-// not before the pivot, until it returns false.
-func (v *poolView) ascend(pivot entry, visit func(entry) bool) {
-	v.tree.AscendGreaterOrEqual(pivot, visit)
 }
 
 // class returns the part of a key within which the packing order is by free GPUs
@@ -232,7 +237,7 @@ func (ix *Index) poolFor(pod *corev1.Pod, demand *Demand) *pool {
 	p := ix.pools[kind]
 	if p == nil {
 		if len(ix.pools) >= maxPools {
-			ix.dropOldestPool()
+			ix.dropPool()
 		}
 		// What else the pod asks for is not what its kind has in common.
 		p = newPool(kind, newPodFilter(constraintsOf(pod), &Demand{GPUs: demand.GPUs[:1]}), ix.key)
@@ -245,12 +250,19 @@ func (ix *Index) poolFor(pod *corev1.Pod, demand *Demand) *pool {
 	return p
 }
 
-func (ix *Index) dropOldestPool() {
-	var oldest *pool
-	for _, p := range ix.pools {
-		if oldest == nil || p.used < oldest.used {
-			oldest = p
+// dropPool drops the one that was not used for longer of two picked at random: a
+// pool in use is safe, and when kinds come in turn, one more than there may be
+// pools, most still find theirs.
+func (ix *Index) dropPool() {
+	var dropped *pool
+	picked := 0
+	for _, p := range ix.pools { // in random order
+		if dropped == nil || p.used < dropped.used {
+			dropped = p
+		}
+		if picked++; picked == 2 {
+			break
 		}
 	}
-	delete(ix.pools, oldest.kind)
+	delete(ix.pools, dropped.kind)
 }

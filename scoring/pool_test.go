@@ -39,6 +39,10 @@ func describePool(p *pool) []string {
 		out = append(out, fmt.Sprintf("%s key %+v used %+v", e.state.object.Name, e.key, e.state.used))
 		return true
 	})
+	p.scattered.Ascend(func(e entry) bool {
+		out = append(out, fmt.Sprintf("%s scattered %+v used %+v", e.state.object.Name, e.key, e.state.used))
+		return true
+	})
 	return out
 }
 
@@ -156,6 +160,64 @@ func TestPoolIsForItsKind(t *testing.T) {
 	c.decide(gpuPod("first", list(nvidia, "1", "cpu", "90", "nvidia.com/mig-1g.5gb", "1")))
 	if d := c.decide(gpuPod("second", list(nvidia, "1"))); !slices.Contains(names(d), "one") {
 		t.Errorf("decision %+v, want the node without the other resource too", d)
+	}
+}
+
+// A pod with more constraints than any real one is left alone at once: comparing
+// them with every node would hold up everybody.
+func TestTooManyConstraints(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")))
+	terms := func(n int) podOption {
+		return func(p *corev1.Pod) {
+			required := &corev1.NodeSelector{}
+			for range n {
+				required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpDoesNotExist}},
+				})
+			}
+			nodeAffinityOf(p).RequiredDuringSchedulingIgnoredDuringExecution = required
+		}
+	}
+	tolerations := func(p *corev1.Pod) { p.Spec.Tolerations = make([]corev1.Toleration, 101) }
+	values := func(p *corev1.Pod) {
+		terms(1)(p)
+		nodeAffinityOf(p).RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0] =
+			corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpNotIn, Values: make([]string, 1001)}
+	}
+	for name, tc := range map[string]struct {
+		option podOption
+		want   Reason
+	}{
+		"some terms": {terms(20), ReasonPinned}, "many terms": {terms(51), ReasonTooLarge},
+		"many tolerations": {tolerations, ReasonTooLarge}, "many values": {values, ReasonTooLarge},
+	} {
+		if d := c.decide(gpuPod(name, list(nvidia, "1"), tc.option)); d.Reason != tc.want {
+			t.Errorf("%s: reason %q, want %q", name, d.Reason, tc.want)
+		}
+	}
+	if got := len(c.Index.pools); got != 1 {
+		t.Errorf("%d pools, want that of the pod with some terms only", got)
+	}
+}
+
+// A median between two kinds of pods may move with every pod. The pools stay.
+func TestUnitStays(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("n", list(nvidia, "64")))
+	c.decide(gpuPod("first", list(nvidia, "1")))
+	pools := c.Index.pools
+	before := len(pools)
+	for i := range 20 {
+		c.SetPod(gpuPod(fmt.Sprint("p", i), list(nvidia, "1", "cpu", fmt.Sprint(1+i%2*20), "memory", "1Gi"), on("n")))
+		c.Decide(t.Context(), Request{Pod: gpuPod("probe", list(nvidia, "1")), Namespace: "team", UID: "u", DryRun: true})
+		if len(c.Index.pools) < before {
+			t.Fatal("the pools were made anew")
+		}
+	}
+	unit := c.Index.unit
+	c.clock = c.clock.Add(unitAge)
+	c.decide(gpuPod("later", list(nvidia, "1")))
+	if c.Index.unit == unit {
+		t.Error("the unit never follows")
 	}
 }
 

@@ -36,6 +36,9 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	if reason == ReasonNone && !s.index.Synced() {
 		reason = ReasonNotSynced
 	}
+	if reason == ReasonNone && tooManyConstraints(pod) {
+		reason = ReasonTooLarge
+	}
 	if reason != ReasonNone {
 		return nil, reason
 	}

@@ -97,6 +97,9 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	if reason == ReasonNone && !s.index.Synced() {
 		reason = ReasonNotSynced
 	}
+	if reason == ReasonNone && tooManyConstraints(r.Pod) {
+		reason = ReasonTooLarge
+	}
 	if reason != ReasonNone {
 		return Decision{Reason: reason, UID: r.UID}
 	}
@@ -154,7 +157,7 @@ func (ix *Index) view(r Request, demand *Demand) view {
 
 func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time) view {
 	ix.expire(now)
-	ix.renewKey()
+	ix.renewKey(now)
 	if ix.nodeOrder == nil {
 		ix.nodeOrder = &nodeOrder{nodes: slices.Clone(ix.order)}
 	}

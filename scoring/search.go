@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -129,15 +130,25 @@ const (
 	visitsPerSegment        = 12
 )
 
-// run visits the pod's own reserved node and then the pool.
+// run visits the pod's own reserved node and then the pool: in packing order until
+// the head has all its nodes, then, for the tail, in random order class by class.
 func (q *search) run() {
 	if q.v.ownState != nil {
 		q.consider(q.v.ownState)
 	}
+	enoughAt := nextNode
+	q.v.pool.tree.Ascend(func(e entry) bool {
+		enoughAt = q.visit(e)
+		return enoughAt == nextNode && (q.extent == allNodes || len(q.f.candidates) < q.limit)
+	})
+	if enoughAt == enough || q.extent == allNodes || len(q.f.candidates) < q.limit {
+		q.f.complete = q.f.complete || enoughAt == nextNode && !q.skippedTainted
+		return
+	}
 	for pivot := firstEntry; ; {
 		var last packingKey
 		done := true
-		q.v.pool.ascend(pivot, func(e entry) bool {
+		q.v.pool.scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
 			if next := q.visit(e); next != nextNode {
 				last, done = e.key, next == enough
 				return false
@@ -145,10 +156,12 @@ func (q *search) run() {
 			return true
 		})
 		if done {
-			return
+			break
 		}
 		pivot = afterClass(last)
 	}
+	tail := q.f.candidates[q.limit:]
+	slices.SortFunc(tail, func(a, b candidate) int { return compareCandidates(&a, &b) })
 }
 
 // progress says how a search goes on.
@@ -194,7 +207,7 @@ func (q *search) consider(s *nodeState) {
 		return
 	}
 	head := q.extent == allNodes || len(q.f.candidates) < q.limit
-	if !head && !q.segments.isUncovered(s.node) {
+	if !head && !q.segments.isUncovered(s.node) { // nodes of the head cover theirs
 		return
 	}
 	c := q.v.newCandidate(s, q.filter, q.user)

@@ -114,3 +114,27 @@ func windowHolds(listed map[string]bool, start, count int, feasible func(int) bo
 	}
 	return false
 }
+
+// Node pools that differ in memory, one after another in the scheduler's node order:
+// each part of it has a listed node, although packing prefers one pool.
+func TestTailReachesEveryPool(t *testing.T) {
+	for _, pools := range []int{1, 2, 10} {
+		const nodes = 2000
+		c := newCluster(t, nil)
+		for i := range nodes {
+			pool := i * pools / nodes
+			c.SetNode(gpuNode(fmt.Sprintf("pool%02d-n%04d", pool, i), list(nvidia, "8"), withCPU("96", fmt.Sprint(1000+10*pool, "Gi"))))
+		}
+		pod := gpuPod("new", list(nvidia, "1", "cpu", "8", "memory", "64Gi"))
+		demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
+		v := c.view(Request{Pod: pod}, &demand)
+		f, _ := c.feasible(t.Context(), v, pod, &demand, bestOnly)
+		segments := c.newSegments(&v, v.pool.tree.Len())
+		for _, n := range c.rank(f, v) {
+			segments.cover(n.node)
+		}
+		if segments.count() == 0 || segments.uncovered() > 0 {
+			t.Errorf("%d pools: %d of %d segments have no listed node", pools, segments.uncovered(), segments.count())
+		}
+	}
+}

@@ -82,16 +82,17 @@ func (c *CallCheck) NeedLeaderElection() bool { return false }
 
 func (c *CallCheck) check() {
 	last, unsteered := c.lastRequest(), c.unsteered()
-	if last != c.seen {
-		c.seen, c.before = last, unsteered
-	}
 	since := c.started
 	if last != 0 {
 		since = time.Unix(0, last)
 	}
+	// The pod of the last request may appear a moment after it.
+	if last != c.seen || last != 0 && c.now().Sub(since) <= callCheckInterval {
+		c.seen, c.before = last, unsteered
+	}
 	missing := unsteered > c.before && c.now().Sub(since) >= silence
 	if was := c.missing.Swap(missing); missing && !was {
-		c.log.Info("Nothing calls the webhook, but GPU pods appear in opted-in namespaces. Can the API server reach it, and does it trust the certificate?",
+		c.log.Info("Nothing calls this replica, but GPU pods appear in opted-in namespaces without a decision. Unless another replica leaves them alone: can the API server reach the webhook, and does it trust the certificate?",
 			"podsWithoutDecision", unsteered-c.before, "lastRequest", describe(last))
 	}
 }

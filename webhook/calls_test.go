@@ -20,17 +20,18 @@ type callStep struct {
 func TestCallCheck(t *testing.T) {
 	const minute = time.Minute
 	tests := map[string][]callStep{
-		"no pods":                     {{after: 60 * minute}},
-		"pods, and never called":      {{after: minute, unsteered: 3}, {after: 3 * minute, unsteered: 9}, {after: minute, unsteered: 9, want: true}, {after: minute, unsteered: 10, want: true}},
-		"pods, and called now":        {{after: 6 * minute, unsteered: 3, want: true}, {after: minute, unsteered: 4, called: true}, {after: minute, unsteered: 4}},
-		"skipped pods, called often":  {{after: 4 * minute, unsteered: 3, called: true}, {after: 4 * minute, unsteered: 9, called: true}, {after: 4 * minute, unsteered: 19, called: true}},
-		"calls ended, then pods came": {{after: minute, called: true}, {after: 10 * minute}, {after: minute, unsteered: 1, want: true}},
+		"no pods":                          {{after: 60 * minute}},
+		"pods, and never called":           {{after: minute, unsteered: 3}, {after: 3 * minute, unsteered: 9}, {after: minute, unsteered: 9, want: true}, {after: minute, unsteered: 10, want: true}},
+		"pods, and called now":             {{after: 6 * minute, unsteered: 3, want: true}, {after: minute, unsteered: 4, called: true}, {after: minute, unsteered: 4}},
+		"skipped pods, called often":       {{after: 4 * minute, unsteered: 3, called: true}, {after: 4 * minute, unsteered: 9, called: true}, {after: 4 * minute, unsteered: 19, called: true}},
+		"asked, and the pod appears later": {{after: minute, called: true}, {after: 20 * time.Second, unsteered: 1}, {after: 10 * minute, unsteered: 1}},
+		"calls ended, then pods came":      {{after: minute, called: true}, {after: 10 * minute}, {after: minute, unsteered: 1, want: true}},
 	}
 	for name, steps := range tests {
 		t.Run(name, func(t *testing.T) {
 			now, last, unsteered, warnings := time.Unix(1_000_000, 0), int64(0), 0, 0
 			log := funcr.New(func(_, args string) {
-				if strings.Contains(args, "Nothing calls the webhook") {
+				if strings.Contains(args, "Nothing calls this replica") {
 					warnings++
 				}
 			}, funcr.Options{})
