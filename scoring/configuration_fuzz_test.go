@@ -40,7 +40,7 @@ func FuzzConfiguration(f *testing.F) {
 // nodes are full.
 func decideUnder(t *testing.T, cfg config.Configuration) {
 	t.Helper()
-	gpu := ""
+	var gpu string
 	if len(cfg.Resources.Names) > 0 {
 		gpu = cfg.Resources.Names[0]
 	} else {

@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -279,13 +278,13 @@ func TestViewStays(t *testing.T) {
 	pod := gpuPod("new", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
 	v := c.view(Request{Pod: pod}, &demand)
-	before := c.decideOn(context.Background(), v, pod, &demand)
+	before := c.decideOn(t.Context(), v, pod, &demand)
 	c.SetPod(gpuPod("p", list(nvidia, "5"), on("b")))
 	c.DeleteNode("a")
 	for i := range 50 {
 		c.SetNode(gpuNode(fmt.Sprint("new-", i), list(nvidia, "8")))
 	}
-	after := c.decideOn(context.Background(), v, pod, &demand)
+	after := c.decideOn(t.Context(), v, pod, &demand)
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the view changed:\n%s", diff)
 	}

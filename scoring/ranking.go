@@ -35,7 +35,7 @@ func (s *Scorer) rank(f found, v view) []candidate {
 		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.object.Name == own.object.Name })
 		b.add(own)
 	}
-	ranked := append(b.top, s.tail(f, &v, b.top)...)
+	ranked := slices.Concat(b.top, s.tail(f, &v, b.top))
 	if f.userMax > 0 {
 		ranked = slices.DeleteFunc(ranked, func(c candidate) bool { return !sameClass(&c, &first) })
 	}

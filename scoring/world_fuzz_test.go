@@ -75,9 +75,10 @@ func (w *world) nodeName() string { return "n" + strconv.Itoa(w.next()%4) }
 func (w *world) newNode() *corev1.Node {
 	gpus := chosen(w, "8", "8", "4", "1", "0", "64", "9223372036854775807", "-3", "500m")
 	node := gpuNode(w.nodeName(), list(chosen(w, nvidia, nvidia, nvidia, amd, mig), gpus))
-	if option := chosen(w, nil, nil, nil, nil, cordoned, unready, withCPU("0", "0"), withImage("a:1", 1<<30), labelled("zone", "a"),
-		tainted("team", corev1.TaintEffectNoSchedule), tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule),
-		tainted("soft", corev1.TaintEffectPreferNoSchedule), func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourcePods) }); option != nil {
+	if w.next()%2 == 0 {
+		option := chosen(w, cordoned, unready, withCPU("0", "0"), withImage("a:1", 1<<30), labelled("zone", "a"),
+			tainted("team", corev1.TaintEffectNoSchedule), tainted("karpenter.sh/disrupted", corev1.TaintEffectNoSchedule),
+			tainted("soft", corev1.TaintEffectPreferNoSchedule), func(n *corev1.Node) { delete(n.Status.Allocatable, corev1.ResourcePods) })
 		option(node)
 	}
 	return node
@@ -141,7 +142,8 @@ func (w *world) newPod(uid string) *corev1.Pod {
 		always := corev1.ContainerRestartPolicyAlways
 		pod.Spec.InitContainers = []corev1.Container{{Name: "s", RestartPolicy: &always, Resources: corev1.ResourceRequirements{Requests: list(nvidia, "1")}}}
 	}
-	if option := chosen(w, nil, nil, ownedByDaemonSet, preferring(10, "zone", "a"), tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists})); option != nil {
+	if w.next()%2 == 0 {
+		option := chosen(w, ownedByDaemonSet, preferring(10, "zone", "a"), tolerating(corev1.Toleration{Operator: corev1.TolerationOpExists}))
 		option(pod)
 	}
 	w.steer(pod)
