@@ -156,6 +156,14 @@ bench: ## Run the benchmarks: requests, and decisions by cluster size next to na
 bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=folder of the openb trace.
 	cd test && $(GO) run ./bench/packing -mode $(or $(MODE),quick) $(if $(TRACE),-trace '$(abspath $(TRACE))') $(PACKINGFLAGS)
 
+.PHONY: bench-admission
+bench-admission: ## Compare requests over HTTPS with webhooks that do nothing or look at everything; see ADMISSIONFLAGS=-h.
+	cd test && $(GO) run ./bench/admission $(ADMISSIONFLAGS)
+
+.PHONY: bench-scale
+bench-scale: ## Measure memory, start and CPU with 5,000 nodes and 150,000 pods; see SCALEFLAGS=-h.
+	cd test && $(GO) run ./bench/scale $(SCALEFLAGS)
+
 # What code that is linked into the binary may be licensed under.
 LICENSES := Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0
 

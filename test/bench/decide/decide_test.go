@@ -2,27 +2,28 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
 )
 
 // Both systems give right answers on every shape, and ours leaves nothing behind.
 func TestSystemsDecide(t *testing.T) {
-	for i := range shapes {
-		s := &shapes[i]
-		t.Run(s.name, func(t *testing.T) {
+	for i := range cluster.Shapes {
+		s := &cluster.Shapes[i]
+		t.Run(s.Name, func(t *testing.T) {
 			const nodes = 300
 			product, err := newOurs(s, nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			naive := newNaive(s, nodes)
+			scan := naive.New(s, nodes)
 			for range 3 {
-				got, want := product.decide(s.incoming()), naive.decide(s.incoming())
+				got, want := product.Decide(s.Incoming()), scan.Decide(s.Incoming())
 				for _, target := range []string{got, want} {
-					if err := s.checkTarget(target); err != nil {
+					if err := s.CheckTarget(target); err != nil {
 						t.Error(err)
 					}
 				}
@@ -38,45 +39,31 @@ func TestSystemsDecide(t *testing.T) {
 	}
 }
 
-func usedOn(s *shape, node string) int {
+func usedOn(s *cluster.Shape, node string) int {
 	for i := range 300 {
-		if nodeName(i) == node {
-			return s.used(i)
+		if cluster.NodeName(i) == node {
+			return s.Used(i)
 		}
 	}
 	return 0
 }
 
-func TestCheckTarget(t *testing.T) {
-	for target, want := range map[string]string{
-		"node-00001": "",                 // empty, in the rare pool
-		"node-00003": "in pool common",   //
-		"":           "nothing fits",     //
-		"elsewhere":  `target "elsewher`, //
-	} {
-		err := shapes[2].checkTarget(target)
-		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-			t.Errorf("%q: %v, want %q", target, err, want)
-		}
-	}
-}
-
 // For benchstat: the same as the command, without a baseline.
 func BenchmarkDecide(b *testing.B) {
-	for i := range shapes {
+	for i := range cluster.Shapes {
 		for _, nodes := range []int{100, 5000} {
-			b.Run(fmt.Sprintf("%s/%d", shapes[i].name, nodes), func(b *testing.B) {
-				if nodes < shapes[i].least {
+			b.Run(fmt.Sprintf("%s/%d", cluster.Shapes[i].Name, nodes), func(b *testing.B) {
+				if nodes < cluster.Shapes[i].Least {
 					b.Skip("the shape needs more nodes")
 				}
-				product, err := newOurs(&shapes[i], nodes)
+				product, err := newOurs(&cluster.Shapes[i], nodes)
 				if err != nil {
 					b.Fatal(err)
 				}
-				pod := shapes[i].incoming()
+				pod := cluster.Shapes[i].Incoming()
 				b.ReportAllocs()
 				for b.Loop() {
-					if err := shapes[i].checkTarget(product.decide(pod)); err != nil {
+					if err := cluster.Shapes[i].CheckTarget(product.Decide(pod)); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -87,14 +74,14 @@ func BenchmarkDecide(b *testing.B) {
 
 // Parallel decisions, which take the index's lock in turn.
 func BenchmarkDecideParallel(b *testing.B) {
-	product, err := newOurs(&shapes[0], 5000)
+	product, err := newOurs(&cluster.Shapes[0], 5000)
 	if err != nil {
 		b.Fatal(err)
 	}
-	pod := shapes[0].incoming()
+	pod := cluster.Shapes[0].Incoming()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			product.scorer.Decide(b.Context(), scoring.Request{Pod: pod, Namespace: namespace, UID: "u", DryRun: true})
+			product.scorer.Decide(b.Context(), scoring.Request{Pod: pod, Namespace: cluster.Namespace, UID: "u", DryRun: true})
 		}
 	})
 }

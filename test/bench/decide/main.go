@@ -16,6 +16,8 @@ import (
 	"testing"
 	"text/tabwriter"
 
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 )
 
@@ -42,17 +44,17 @@ func main() {
 
 func run(out io.Writer, sizes string) error {
 	var results []result
-	for i := range shapes {
+	for i := range cluster.Shapes {
 		for _, text := range strings.Split(sizes, ",") {
 			nodes, err := strconv.Atoi(text)
 			if err != nil || nodes < 1 {
 				return fmt.Errorf("-nodes: %q is no number of nodes", text)
 			}
-			if nodes < shapes[i].least {
+			if nodes < cluster.Shapes[i].Least {
 				continue
 			}
-			fmt.Fprintf(os.Stderr, "%s, %d nodes\n", shapes[i].name, nodes)
-			both, err := measureShape(&shapes[i], nodes)
+			fmt.Fprintf(os.Stderr, "%s, %d nodes\n", cluster.Shapes[i].Name, nodes)
+			both, err := measureShape(&cluster.Shapes[i], nodes)
 			if err != nil {
 				return err
 			}
@@ -66,7 +68,7 @@ func run(out io.Writer, sizes string) error {
 }
 
 // measureShape measures both systems on one cluster.
-func measureShape(s *shape, nodes int) ([]result, error) {
+func measureShape(s *cluster.Shape, nodes int) ([]result, error) {
 	product, err := newOurs(s, nodes)
 	if err != nil {
 		return nil, err
@@ -75,23 +77,20 @@ func measureShape(s *shape, nodes int) ([]result, error) {
 	for _, m := range []struct {
 		name string
 		system
-	}{{"ours", product}, {"naive", newNaive(s, nodes)}} {
+	}{{"ours", product}, {"naive", naive.New(s, nodes)}} {
 		r, err := measure(s, m.system)
 		if err != nil {
-			return nil, fmt.Errorf("%s on %s with %d nodes: %w", m.name, s.name, nodes, err)
+			return nil, fmt.Errorf("%s on %s with %d nodes: %w", m.name, s.Name, nodes, err)
 		}
-		r.Nodes, r.Shape, r.System = nodes, s.name, m.name
-		for i := range nodes {
-			r.Pods += max(podsPerNode, s.used(i))
-		}
+		r.Nodes, r.Pods, r.Shape, r.System = nodes, s.PodCount(nodes), s.Name, m.name
 		results = append(results, r)
 	}
 	return results, nil
 }
 
-func measure(s *shape, system system) (result, error) {
-	pod := s.incoming()
-	if err := s.checkTarget(system.decide(pod)); err != nil { // also makes the pool
+func measure(s *cluster.Shape, system system) (result, error) {
+	pod := s.Incoming()
+	if err := s.CheckTarget(system.Decide(pod)); err != nil { // also makes the pool
 		return result{}, err
 	}
 	runtime.GC() // of what building the cluster left
@@ -99,7 +98,7 @@ func measure(s *shape, system system) (result, error) {
 	b := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if err := s.checkTarget(system.decide(pod)); err != nil {
+			if err := s.CheckTarget(system.Decide(pod)); err != nil {
 				wrong = err
 				b.FailNow()
 			}
@@ -115,12 +114,12 @@ func writeTable(out io.Writer, results []result) error {
 	fmt.Fprintln(table, "shape\tnodes\tpods\tdecision µs\tto the smallest\tallocations\tnaive µs\tnaive / ours")
 	smallest := map[string]float64{}
 	for i := 0; i+1 < len(results); i += 2 {
-		ours, naive := results[i], results[i+1]
+		ours, other := results[i], results[i+1]
 		if smallest[ours.Shape] == 0 {
 			smallest[ours.Shape] = ours.NsPerOp
 		}
 		fmt.Fprintf(table, "%s\t%d\t%d\t%.1f\t%.2f\t%d\t%.0f\t%.0f\n", ours.Shape, ours.Nodes, ours.Pods, ours.NsPerOp/1000,
-			ours.NsPerOp/smallest[ours.Shape], ours.AllocsPerOp, naive.NsPerOp/1000, naive.NsPerOp/ours.NsPerOp)
+			ours.NsPerOp/smallest[ours.Shape], ours.AllocsPerOp, other.NsPerOp/1000, other.NsPerOp/ours.NsPerOp)
 	}
 	return table.Flush()
 }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+// result is one line of admission.json: medians of the runs.
+type result struct {
+	Nodes  int    `json:"nodes"`
+	Pods   int    `json:"pods"`
+	Shape  string `json:"shape"`
+	System string `json:"system"`
+	loadResult
+	Runs int `json:"runs"`
+}
+
+// summarize returns the medians of the runs. Reviews were dry runs if they were in any,
+// and unpatched answers are added up.
+func summarize(runs []loadResult, shape *cluster.Shape, nodes int, name string) result {
+	middle := func(value func(*loadResult) float64) float64 {
+		var values []float64
+		for i := range runs {
+			values = append(values, value(&runs[i]))
+		}
+		return median(values)
+	}
+	r := result{Nodes: nodes, Pods: shape.PodCount(nodes), Shape: shape.Name, System: name, Runs: len(runs)}
+	r.P50Micros = middle(func(l *loadResult) float64 { return l.P50Micros })
+	r.P99Micros = middle(func(l *loadResult) float64 { return l.P99Micros })
+	r.MaxMicros = middle(func(l *loadResult) float64 { return l.MaxMicros })
+	r.RequestsPerSecond = middle(func(l *loadResult) float64 { return l.RequestsPerSecond })
+	r.CPUMicrosPerRequest = middle(func(l *loadResult) float64 { return l.CPUMicrosPerRequest })
+	r.RatePerSecond = middle(func(l *loadResult) float64 { return l.RatePerSecond })
+	for i := range runs {
+		r.SaturationDryRun = r.SaturationDryRun || runs[i].SaturationDryRun
+		r.PacedDryRun = r.PacedDryRun || runs[i].PacedDryRun
+		r.Unpatched += runs[i].Unpatched
+	}
+	return r
+}
+
+// writeTable prints the results, each figure with its ratio to that of noop.
+func writeTable(out io.Writer, results []result) error {
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "shape\tnodes\tpods\tsystem\tp50 µs\t/ noop\tp99 µs\t/ noop\tmax µs\tat requests/s\trequests/s\t/ noop\tCPU µs\t/ noop\tdry runs\tunpatched")
+	var base result
+	for _, r := range results {
+		if r.System == noop { // the first of each cluster
+			base = r
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\t%.0f\t%.2f\t%.0f\t%.2f\t%.0f\t%.0f\t%.0f\t%.2f\t%.0f\t%.2f\t%s\t%d\n",
+			r.Shape, r.Nodes, r.Pods, r.System, r.P50Micros, r.P50Micros/base.P50Micros, r.P99Micros, r.P99Micros/base.P99Micros, r.MaxMicros, r.RatePerSecond,
+			r.RequestsPerSecond, r.RequestsPerSecond/base.RequestsPerSecond, r.CPUMicrosPerRequest, r.CPUMicrosPerRequest/base.CPUMicrosPerRequest, dryRuns(r), r.Unpatched)
+	}
+	return table.Flush()
+}
+
+// dryRuns says which reviews were dry runs.
+func dryRuns(r result) string {
+	switch {
+	case r.SaturationDryRun && r.PacedDryRun:
+		return "all"
+	case r.SaturationDryRun:
+		return "saturation"
+	case r.PacedDryRun:
+		return "latencies"
+	default:
+		return "none"
+	}
+}
+
+func save(path string, results []result) error {
+	if path == "" {
+		root, err := controlplane.RepositoryRoot()
+		if err != nil {
+			return err
+		}
+		path = filepath.Join(root, "bin", "reports", "admission.json")
+	}
+	data, err := json.MarshalIndent(results, "", " ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "saved:", path)
+	return os.WriteFile(path, append(data, '\n'), 0o600)
+}

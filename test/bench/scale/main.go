@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/fakeapi"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+// gcPercent keeps this process, which holds all objects, small: it makes little
+// garbage, and needs no speed.
+const gcPercent = 20
+
+// options are the flags.
+type options struct {
+	nodes          int
+	runs           int
+	settle, cpu    time.Duration
+	changes        float64
+	timeout        time.Duration
+	binary, report string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := command(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1) //nolint:gocritic // the signal handler needs no cleaning up
+	}
+}
+
+// command runs the benchmark, or the command that it calls itself by.
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == "list" {
+		return list(ctx, args[1:])
+	}
+	var o options
+	set := flag.NewFlagSet("scale", flag.ExitOnError)
+	set.IntVar(&o.nodes, "nodes", 5000, fmt.Sprintf("nodes, with %d pods each", cluster.PodsPerNode))
+	set.IntVar(&o.runs, "runs", 3, "how often the time to ready is measured; the medians count")
+	set.DurationVar(&o.settle, "settle", 150*time.Second, "time before memory is read; Go collects garbage every two minutes at least")
+	set.DurationVar(&o.cpu, "cpu", time.Minute, "time of each of the two measurements of CPU")
+	set.Float64Var(&o.changes, "changes", 100, "pod changes per second")
+	set.DurationVar(&o.timeout, "timeout", time.Hour, "end after that time")
+	set.StringVar(&o.binary, "binary", "", "the gpu-binpacker to run; default: built from the repository")
+	set.StringVar(&o.report, "report", "", "the file to write; default bin/reports/scale.json of the repository")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if o.nodes < 1 || o.runs < 1 {
+		return errors.New("-nodes and -runs must be at least 1")
+	}
+	debug.SetGCPercent(gcPercent)
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	defer cancel()
+	r, err := bench(ctx, o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeTable(os.Stdout, r), save(o.report, r))
+}
+
+// bench makes all measurements.
+func bench(ctx context.Context, o options) (r result, err error) {
+	if o.binary, err = product.Build(ctx, os.Stderr, o.binary); err != nil {
+		return r, err
+	}
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return r, err
+	}
+	dir, err := os.MkdirTemp("", "gpu-binpacker-scale-")
+	if err != nil {
+		return r, err
+	}
+	defer os.RemoveAll(dir)
+	api, err := fakeapi.Start(dir)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, api.Stop()) }()
+	realistic, err := cluster.NewRealistic(root)
+	if err != nil {
+		return r, err
+	}
+	b := &bed{options: o, dir: dir, api: api, contents: contents{api: api, objects: realistic, nodes: o.nodes}}
+	r = result{Nodes: o.nodes, Pods: o.nodes * cluster.PodsPerNode}
+	if err := b.measureMemory(ctx, &r); err != nil {
+		return r, err
+	}
+	p, err := b.measureReady(ctx, &r)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, p.Kill()) }()
+	return r, b.measureRunning(ctx, p, &r)
+}
+
+// progress says what happens now.
+func progress(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
+}
