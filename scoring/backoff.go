@@ -26,7 +26,7 @@ type backoffs struct {
 	pending map[types.UID]struct{}
 	nodes   map[string]*refusals
 	// until: node -> end of its back-off. It is never changed but replaced, since
-	// snapshots hold it; nearly always it is empty.
+	// decisions under way read it; nearly always it is empty.
 	until map[string]time.Time
 }
 
@@ -62,24 +62,25 @@ func (ix *Index) noteRefusal(pod *corev1.Pod, now time.Time) {
 	if b.cfg.Failures == 0 {
 		return
 	}
+	_, known := b.pending[pod.UID]
 	if pod.Spec.NodeName == "" {
-		if len(demandOf(pod, ix.cfg.Resources, true).GPUs) > 0 {
+		if !known && len(demandOf(pod, ix.cfg.Resources, true).GPUs) > 0 {
 			b.pending[pod.UID] = struct{}{}
 		}
 		return
 	}
-	if _, ok := b.pending[pod.UID]; !ok || pod.Status.Phase != corev1.PodFailed {
+	if !known || pod.Status.Phase != corev1.PodFailed {
 		return
 	}
 	delete(b.pending, pod.UID)
-	if refusedByNode(pod) && b.refuse(pod.Spec.NodeName, now) {
-		ix.snapshot = nil
+	if refusedByNode(pod) {
+		b.refuse(pod.Spec.NodeName, now)
 	}
 }
 
-// refuse notes one refusal and returns true when a back-off began. A node that
-// earns another one soon after the last gets twice as long.
-func (b *backoffs) refuse(node string, now time.Time) bool {
+// refuse notes one refusal, with which a back-off may begin. A node that earns
+// another one soon after the last gets twice as long.
+func (b *backoffs) refuse(node string, now time.Time) {
 	r := b.nodes[node]
 	if r == nil {
 		r = &refusals{}
@@ -87,7 +88,7 @@ func (b *backoffs) refuse(node string, now time.Time) bool {
 	}
 	r.recent = slices.DeleteFunc(append(r.recent, now), func(at time.Time) bool { return now.Sub(at) >= b.cfg.Window.Duration })
 	if len(r.recent) < b.cfg.Failures || now.Before(r.until) {
-		return false
+		return
 	}
 	if now.Before(r.until.Add(r.pause)) {
 		r.pause = min(2*r.pause, b.cfg.Max.Duration)
@@ -97,7 +98,6 @@ func (b *backoffs) refuse(node string, now time.Time) bool {
 	r.until, r.recent = now.Add(r.pause), nil
 	b.set(node, r.until)
 	b.prune(now)
-	return true
 }
 
 // set replaces until with one that has the node's end.

@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -194,4 +195,19 @@ func names(d Decision) []string {
 		out = append(out, n.Name)
 	}
 	return out
+}
+
+// snapshot is what decisions depend on, now.
+type snapshot struct {
+	nodes  []*nodeState
+	images imageTable
+	perGPU companions
+}
+
+func (c *testCluster) snapshot() snapshot {
+	ix := c.Index
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	ix.expire(ix.now())
+	return snapshot{nodes: slices.Clone(ix.order), images: ix.images, perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU)}
 }

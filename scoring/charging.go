@@ -53,7 +53,6 @@ func (ix *Index) put(name string, s *nodeState) {
 	if old == nil {
 		old = &nodeState{}
 	}
-	ix.snapshot = nil
 	if old.node != s.node {
 		ix.offer(-1, old.node)
 		ix.offer(1, s.node)

@@ -9,7 +9,7 @@
 //   - reason.go: why a pod is not steered
 //   - demand.go: what a pod asks for
 //   - amounts.go: quantities as integers
-//   - snapshot.go: the read-only view a decision works on
+//   - load.go: what is used on a node, as values that never change
 //   - pool.go: the nodes for one kind of pods, in packing order
 //   - signature.go: which pods are of one kind
 //   - search.go: going through a pool

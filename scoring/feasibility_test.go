@@ -70,7 +70,7 @@ func TestFeasibility(t *testing.T) {
 			}
 			d, _ := NewDemand(pod, c.Scorer.cfg.Resources)
 			filter := newPodFilter(pod, &d)
-			got, err := filter.check(c.Snapshot().nodes[0])
+			got, err := filter.check(c.snapshot().nodes[0])
 			if err != nil || got != tc.want {
 				t.Errorf("got %q, %v, want %q", got, err, tc.want)
 			}

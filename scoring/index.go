@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,8 +52,6 @@ type Index struct {
 	offered map[corev1.ResourceName]int
 	// freeSlots are numbers below len(order)+len(freeSlots) that no node has.
 	freeSlots []int
-	// snapshot is nil when something changed since it was taken.
-	snapshot *Snapshot
 	// imagesShared is true while a reader may hold the image table.
 	imagesShared bool
 	backoffs     backoffs
@@ -249,26 +246,6 @@ func (ix *Index) Size() IndexSize {
 		Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations),
 		Waiting: ix.waiting, Backoff: ix.backoffs.inBackoff(ix.now()),
 	}
-}
-
-// Snapshot returns the present state.
-func (ix *Index) Snapshot() *Snapshot {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return ix.current(ix.now())
-}
-
-// current returns the present state. Call under lock.
-func (ix *Index) current(now time.Time) *Snapshot {
-	ix.expire(now)
-	if ix.snapshot == nil {
-		ix.snapshot = &Snapshot{
-			nodes: slices.Clone(ix.order), images: ix.images,
-			perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU),
-		}
-		ix.imagesShared = true
-	}
-	return ix.snapshot
 }
 
 // unitAge is how long a unit of left-over CPU and memory stays at least. It only has

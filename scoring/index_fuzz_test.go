@@ -57,7 +57,7 @@ func checkEvents(t *testing.T, data []byte) {
 // charged to it, and that this is never negative.
 func (w *world) checkSums() {
 	w.t.Helper()
-	w.Snapshot() // lets end what is over
+	w.snapshot() // lets end what is over
 	want := map[string]load{}
 	for _, r := range w.pods {
 		if r.applied {

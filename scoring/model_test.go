@@ -20,7 +20,7 @@ func modelFor(t *testing.T, change func(*config.Configuration), pod *corev1.Pod,
 	if reason != ReasonNone {
 		t.Fatal(reason)
 	}
-	snapshot := c.Snapshot()
+	snapshot := c.snapshot()
 	return newModel(&c.Scorer.cfg.Scheduler, pod, &d, snapshot.images, len(snapshot.nodes)), snapshot.nodes[0]
 }
 

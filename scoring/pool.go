@@ -29,7 +29,7 @@ type podKind struct {
 const maxPools = 64
 
 // treeDegree of a pool's tree: nodes of 15 to 31 entries, which a change after a
-// snapshot copies, three deep at 15,000 entries.
+// view copies, three deep at 15,000 entries.
 const treeDegree = 16
 
 // pool is the nodes for one kind of pods.
@@ -44,7 +44,8 @@ type pool struct {
 	// members says what each node is to the pool, by the node's slot.
 	members []membership
 	stats   poolStats
-	// shared is the tree as readers have it, nil when it has changed since.
+	// shared and sharedScattered are the trees as readers have them, nil when they
+	// have changed since.
 	shared, sharedScattered *btree.BTreeG[entry]
 	used                    uint64 // the index's count of decisions when last used
 }
@@ -54,11 +55,11 @@ type poolStats struct {
 	// matching is how many match node selector and required affinity, in whatever
 	// state they are.
 	matching int
-	// withoutHostname and softTainted are how many of those that may take pods lack
-	// the hostname label, or have PreferNoSchedule taints that the pods do not
-	// tolerate; mostSoftTaints is the most such taints that one had.
-	withoutHostname, softTainted int
-	mostSoftTaints               int64
+	// withoutHostname is how many of those that may take pods lack the hostname label.
+	withoutHostname int
+	// mostSoftTaints is the most PreferNoSchedule taints, not tolerated by the pods,
+	// that one of them had.
+	mostSoftTaints int64
 	// invalid: the required affinity does not parse.
 	invalid bool
 }
@@ -71,9 +72,8 @@ const (
 	matches membership = 1 << iota
 	// eligible: the node may take the pods when it has room.
 	eligible
-	// noHostname and softTainted: it is eligible, and so.
+	// noHostname: it is eligible, but lacks the hostname label.
 	noHostname
-	softTainted
 )
 
 // entry is an eligible node with enough free GPUs.
@@ -130,10 +130,7 @@ func (p *pool) join(s *nodeState) {
 		if !s.hasHostname() {
 			m |= noHostname
 		}
-		if soft := p.filter.softTaints(s.object.Spec.Taints); soft > 0 {
-			m |= softTainted
-			p.stats.mostSoftTaints = max(p.stats.mostSoftTaints, soft)
-		}
+		p.stats.mostSoftTaints = max(p.stats.mostSoftTaints, p.filter.softTaints(s.object.Spec.Taints))
 	}
 	for s.slot >= len(p.members) {
 		p.members = append(p.members, 0)
@@ -167,24 +164,23 @@ func (c *poolStats) count(m membership, sign int) {
 	if m&noHostname != 0 {
 		c.withoutHostname += sign
 	}
-	if m&softTainted != 0 {
-		c.softTainted += sign
-	}
 }
 
 func (p *pool) insert(s *nodeState) {
 	if p.hasGPUs(s) {
-		p.shared = nil
-		p.tree.ReplaceOrInsert(p.entry(s))
-		p.scattered.ReplaceOrInsert(p.scatteredEntry(s))
+		p.shared, p.sharedScattered = nil, nil
+		ranked, scattered := p.entries(s)
+		p.tree.ReplaceOrInsert(ranked)
+		p.scattered.ReplaceOrInsert(scattered)
 	}
 }
 
 func (p *pool) remove(s *nodeState) {
 	if p.hasGPUs(s) {
-		p.shared = nil
-		p.tree.Delete(p.entry(s))
-		p.scattered.Delete(p.scatteredEntry(s))
+		p.shared, p.sharedScattered = nil, nil
+		ranked, scattered := p.entries(s)
+		p.tree.Delete(ranked)
+		p.scattered.Delete(scattered)
 	}
 }
 
@@ -192,14 +188,12 @@ func (p *pool) hasGPUs(s *nodeState) bool {
 	return s.allocatable.get(p.kind.gpu)-s.used.requests.get(p.kind.gpu) >= p.kind.count
 }
 
-func (p *pool) entry(s *nodeState) entry {
-	return entry{key: p.key(packingOf(s, p.kind.gpu)), state: s}
-}
-
-// scatteredEntry has only the class in its key, so that the nodes' hashes order it.
-func (p *pool) scatteredEntry(s *nodeState) entry {
+// entries returns a node's entries in both trees. The scattered one has only the
+// class in its key, so that the nodes' hashes order it.
+func (p *pool) entries(s *nodeState) (ranked, scattered entry) {
 	packing := packingOf(s, p.kind.gpu)
-	return entry{key: packingKey{order: [4]int64{one(packing.draining), one(!packing.occupied)}}, state: s}
+	class := packingKey{order: [4]int64{one(packing.draining), one(!packing.occupied)}}
+	return entry{key: p.key(packing), state: s}, entry{key: class, state: s}
 }
 
 // view returns the pool for readers. It stays as it is whatever happens next.
@@ -216,16 +210,15 @@ type poolView struct {
 	poolStats
 }
 
-// class returns the part of a key within which the packing order is by free GPUs
-// and less.
-func (k packingKey) class() [2]int64 { return [2]int64{k.order[0], k.order[1]} }
+// class is the part of a scattered entry's key that says anything.
+func (e entry) class() [2]int64 { return [2]int64{e.key.order[0], e.key.order[1]} }
 
 // firstEntry is before all others.
 var firstEntry = entry{key: packingKey{order: [4]int64{math.MinInt64}}}
 
-// afterClass is before all entries of the classes after that of the key.
-func afterClass(k packingKey) entry {
-	return entry{key: packingKey{order: [4]int64{k.order[0], k.order[1] + 1, math.MinInt64}}}
+// afterClass is before all scattered entries of later classes.
+func afterClass(class [2]int64) entry {
+	return entry{key: packingKey{order: [4]int64{class[0], class[1] + 1, math.MinInt64}}}
 }
 
 // poolFor returns the pool for a pod, which it makes if there is none. Call under

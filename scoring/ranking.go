@@ -15,12 +15,12 @@ import (
 // nodes by them is listed. A pod that is decided about again keeps the node it has
 // reserved, if that is still in the best class.
 func (s *Scorer) rank(f found, v view) []candidate {
-	var own *candidate
-	if len(f.candidates) > 0 && v.ownState != nil && f.candidates[0].nodeState == v.ownState {
-		own = &f.candidates[0] // the search begins with it
-	}
 	if !f.complete { // the search went by the order, among nodes of one class
 		return f.candidates
+	}
+	var own *candidate
+	if v.ownState != nil && f.candidates[0].nodeState == v.ownState {
+		own = &f.candidates[0] // the search begins with it
 	}
 	b := best{n: s.cfg.Weights.MaxTerms, order: compareCandidates}
 	b.top = make([]candidate, 0, b.n)

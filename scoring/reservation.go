@@ -147,7 +147,7 @@ func isUnschedulable(pod *corev1.Pod) bool {
 
 // reserve charges a decision to its target until the pod is seen or the TTL is
 // over. It returns false, and charges nothing, when the target no longer has
-// room, because another decision took it since the snapshot. Call under lock.
+// room, because another decision took it since the decision looked. Call under lock.
 func (ix *Index) reserve(d *Decision, request Request, demand *Demand, now time.Time) bool {
 	if other, taken := ix.reservations[d.UID]; taken && other.namespace != request.Namespace {
 		// Copies of one pod, with our annotation, in two namespaces at once: the

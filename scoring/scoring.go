@@ -84,7 +84,7 @@ func NewScorer(cfg config.Configuration, index *Index) *Scorer {
 
 // optimisticTries is how often a decision is made without the lock before it is
 // made under it. Another decision has to take the last room of the same node in
-// the few microseconds between snapshot and reservation for a try to fail, so a
+// the few microseconds between view and reservation for a try to fail, so a
 // few suffice.
 const optimisticTries = 4
 

@@ -83,7 +83,7 @@ func (f *found) countSoftTaints(onAnyNode int64) {
 	}
 }
 
-// search goes through a pool in packing order.
+// search goes through a pool.
 type search struct {
 	ctx    context.Context
 	s      *Scorer
@@ -101,10 +101,8 @@ type search struct {
 	// skippedTainted: there are candidates with PreferNoSchedule taints, which are
 	// last in any ranking.
 	skippedTainted bool
-	// visited is how many nodes were looked at; sinceHead since there are enough
-	// candidates, inClass of those in the present class.
-	visited, sinceHead, inClass int
-	class                       [2]int64
+	// visited is how many nodes were looked at.
+	visited int
 }
 
 func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
@@ -121,93 +119,75 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 // some microseconds' work.
 const nodesPerCheck = 64
 
-// After the head has all its nodes, so many nodes per segment are looked at for
-// the tail: in one class (nodes in use, empty nodes), and in all. Nodes of equal
-// rank come in random order, so that 4 nodes per segment reach 98 % of the segments
-// that have one (1 - 1/e^4).
+// So many nodes per segment are looked at for the tail: of one class (nodes in use,
+// empty nodes), and in all. They come in random order, so that 4 nodes per segment
+// reach 98 % of the segments that have one of the class (1 - 1/e^4).
 const (
 	visitsPerSegmentInClass = 4
 	visitsPerSegment        = 12
 )
 
-// run visits the pod's own reserved node and then the pool: in packing order until
-// the head has all its nodes, then, for the tail, in random order class by class.
+// run looks at the pod's own reserved node, then at the pool in packing order until
+// the head has all its nodes, then for the tail.
 func (q *search) run() {
 	if q.v.ownState != nil {
 		q.consider(q.v.ownState)
 	}
-	enoughAt := nextNode
-	q.v.pool.tree.Ascend(func(e entry) bool {
-		enoughAt = q.visit(e)
-		return enoughAt == nextNode && (q.extent == allNodes || len(q.f.candidates) < q.limit)
-	})
-	if enoughAt == enough || q.extent == allNodes || len(q.f.candidates) < q.limit {
-		q.f.complete = q.f.complete || enoughAt == nextNode && !q.skippedTainted
+	q.v.pool.tree.Ascend(func(e entry) bool { return q.visit(e) && !q.headFull() })
+	if q.headFull() && !q.timeout {
+		q.findTail()
 		return
 	}
-	for pivot := firstEntry; ; {
-		var last packingKey
-		done := true
-		q.v.pool.scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
-			if next := q.visit(e); next != nextNode {
-				last, done = e.key, next == enough
-				return false
-			}
-			return true
-		})
-		if done {
-			break
-		}
-		pivot = afterClass(last)
-	}
-	tail := q.f.candidates[q.limit:]
-	slices.SortFunc(tail, func(a, b candidate) int { return compareCandidates(&a, &b) })
+	q.f.complete = q.f.complete || !q.timeout && !q.skippedTainted
 }
 
-// progress says how a search goes on.
-type progress int
+// headFull tells whether further nodes can only be listed in the tail.
+func (q *search) headFull() bool {
+	return q.extent == bestOnly && len(q.f.candidates) >= q.limit
+}
 
-const (
-	nextNode progress = iota
-	nextClass
-	enough
-)
+// findTail adds a node of each segment that has none yet, as far as it finds one
+// without looking at too many, best first.
+func (q *search) findTail() {
+	head, segments, visits := len(q.f.candidates), q.segments.count(), 0
+	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*segments; {
+		var class [2]int64
+		inClass := 0
+		q.v.pool.scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
+			if inClass > 0 && e.class() != class {
+				return false // the next class has its own share of the visits
+			}
+			class = e.class()
+			inClass++
+			return q.visit(e) && q.segments.uncovered() > 0 && inClass < visitsPerSegmentInClass*segments
+		})
+		if inClass == 0 || q.timeout {
+			break
+		}
+		visits += inClass
+		pivot = afterClass(class)
+	}
+	slices.SortFunc(q.f.candidates[head:], func(a, b candidate) int { return compareCandidates(&a, &b) })
+}
 
-func (q *search) visit(e entry) progress {
+// visit looks at a node of the pool. It is false when there is no more time.
+func (q *search) visit(e entry) bool {
 	if q.visited++; q.visited%nodesPerCheck == 0 && q.ctx.Err() != nil {
 		q.timeout = true
-		return enough
+		return false
 	}
 	if q.v.own == nil || e.state.object.Name != q.v.own.node {
 		q.consider(e.state)
 	}
-	if q.extent == allNodes || len(q.f.candidates) < q.limit {
-		return nextNode
-	}
-	if q.segments.uncovered() == 0 {
-		return enough
-	}
-	if class := e.key.class(); class != q.class {
-		q.class, q.inClass = class, 0
-	}
-	q.sinceHead++
-	q.inClass++
-	switch budget := q.segments.count(); {
-	case q.sinceHead >= visitsPerSegment*budget:
-		return enough
-	case q.inClass >= visitsPerSegmentInClass*budget:
-		return nextClass
-	}
-	return nextNode
+	return true
 }
 
 // consider adds a node to the candidates if it can take the pod and may be listed.
 func (q *search) consider(s *nodeState) {
-	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {
+	if q.headFull() && !q.segments.isUncovered(s.node) { // the head covers its own
 		return
 	}
-	head := q.extent == allNodes || len(q.f.candidates) < q.limit
-	if !head && !q.segments.isUncovered(s.node) { // nodes of the head cover theirs
+	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {
 		return
 	}
 	c := q.v.newCandidate(s, q.filter, q.user)

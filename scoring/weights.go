@@ -235,13 +235,13 @@ func (c *chain) equal(n int) weighed {
 // unlistedMayWin tells whether a feasible node without a term may beat the first
 // listed one now.
 func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed) bool {
-	names := make(map[string]bool, len(w.listed))
-	for _, i := range w.listed {
-		names[ranked[i].object.Name] = true
-	}
 	// Candidates that the search did not visit are of pods without preferences.
 	if !f.complete && c.mayLose(w.weights[0], 0, m.most()) {
 		return true
+	}
+	names := make(map[string]bool, len(w.listed))
+	for _, i := range w.listed {
+		names[ranked[i].object.Name] = true
 	}
 	for i := range f.candidates {
 		u := &f.candidates[i]

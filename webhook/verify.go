@@ -32,20 +32,23 @@ type touchedSpec struct {
 func newPatch(ops []operation) (jsonpatch.Patch, error) {
 	patch := make(jsonpatch.Patch, len(ops))
 	for i, o := range ops {
-		fields := map[string]any{"op": o.op, "path": o.path}
-		if o.value != nil {
-			fields["value"] = o.value
+		patch[i] = jsonpatch.Operation{"op": quoted(o.op), "path": quoted(o.path)}
+		if o.value == nil {
+			continue
 		}
-		patch[i] = make(jsonpatch.Operation, len(fields))
-		for name, value := range fields {
-			text, err := json.Marshal(value)
-			if err != nil {
-				return nil, err
-			}
-			patch[i][name] = (*json.RawMessage)(&text)
+		text, err := json.Marshal(o.value)
+		if err != nil {
+			return nil, err
 		}
+		patch[i]["value"] = (*json.RawMessage)(&text)
 	}
 	return patch, nil
+}
+
+// quoted returns a text in JSON.
+func quoted(s string) *json.RawMessage {
+	text, _ := json.Marshal(s) // a string always can
+	return (*json.RawMessage)(&text)
 }
 
 // verified applies the patch to the pod as received, and returns it in JSON. A patch

@@ -65,10 +65,7 @@ func certificateNotIssued() fault {
 			starting.Go(func() error { return startReplicas(ctx, b) }) // ready after the end
 			return nil
 		},
-		shows: func(ctx context.Context, b *bed, since time.Time) (bool, error) {
-			shows, err := unsteered(ctx, b, since)
-			return shows && len(b.pids()) == len(b.installed.Replicas()), err
-		},
+		shows: unsteeredByRunning,
 		end: func(ctx context.Context, b *bed) error {
 			return errors.Join(startCertManager(ctx, b), starting.Wait())
 		},

@@ -113,6 +113,12 @@ func unsteered(_ context.Context, b *bed, since time.Time) (bool, error) {
 	return b.steered.unsteeredSince(since) >= podsPerSecond, nil
 }
 
+// unsteeredByRunning is unsteered while all replicas run.
+func unsteeredByRunning(ctx context.Context, b *bed, since time.Time) (bool, error) {
+	shows, err := unsteered(ctx, b, since)
+	return shows && len(b.pids()) == len(b.installed.Replicas()), err
+}
+
 // notServed is true when the API server has not served several tries.
 func notServed(_ context.Context, b *bed, _ time.Time) (bool, error) {
 	tries, _ := b.steered.unavailability()

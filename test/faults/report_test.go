@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // Forms of the suite.
@@ -69,27 +68,16 @@ func (r *reportFile) save(out io.Writer) error {
 	if err := r.print(out); err != nil {
 		return err
 	}
-	root, err := controlplane.RepositoryRoot()
+	path, err := reports.Path("faults.json")
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(root, "bin", "reports", "faults.json")
 	rows, err := readRows(path)
 	if err != nil {
 		return err
 	}
 	rows = slices.DeleteFunc(rows, func(row result) bool { return row.Mode == r.rows[0].Mode })
-	text, err := json.MarshalIndent(append(rows, r.rows...), "", "  ")
-	if err != nil {
-		return fmt.Errorf("saving the report: %w", err)
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return fmt.Errorf("saving the report: %w", err)
-	}
-	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
-		return fmt.Errorf("saving the report: %w", err)
-	}
-	return nil
+	return reports.Write(path, append(rows, r.rows...))
 }
 
 // readRows reads the rows of earlier runs, if there are any.

@@ -2,16 +2,13 @@ package faults
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // soak is how long TestSoak takes: make soak.
@@ -51,7 +48,7 @@ type soakResult struct {
 // and goroutines stay as they are.
 func TestSoak(t *testing.T) {
 	if *soak == 0 {
-		t.Skip("takes long; make soak runs it")
+		t.Skip("half an hour; make soak runs it") // without a length there is nothing to soak
 	}
 	ctx, b := t.Context(), cluster
 	if err := b.rejections.begin(ctx); err != nil {
@@ -162,17 +159,9 @@ func median(values []float64) float64 {
 }
 
 func (r *soakResult) save() error {
-	root, err := controlplane.RepositoryRoot()
+	path, err := reports.Path("soak.json")
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(root, "bin", "reports", "soak.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(text, '\n'), 0o600)
+	return reports.Write(path, r)
 }

@@ -1,15 +1,13 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // result is one line of admission.json: medians of the runs.
@@ -77,21 +75,12 @@ func dryRuns(r result) string {
 	}
 }
 
-func save(path string, results []result) error {
+func save(path string, results []result) (err error) {
 	if path == "" {
-		root, err := controlplane.RepositoryRoot()
-		if err != nil {
+		if path, err = reports.Path("admission.json"); err != nil {
 			return err
 		}
-		path = filepath.Join(root, "bin", "reports", "admission.json")
 	}
-	data, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "saved:", path)
-	return os.WriteFile(path, append(data, '\n'), 0o600)
+	fmt.Fprintln(os.Stderr, "saving:", path)
+	return reports.Write(path, results)
 }

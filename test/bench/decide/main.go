@@ -4,12 +4,10 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,7 +16,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // result is one line of decide.json.
@@ -125,18 +123,10 @@ func writeTable(out io.Writer, results []result) error {
 }
 
 func save(results []result) error {
-	root, err := controlplane.RepositoryRoot()
+	path, err := reports.Path("decide.json")
 	if err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(results, "", " ")
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(root, "bin", "reports", "decide.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "saved:", path)
-	return os.WriteFile(path, append(data, '\n'), 0o600)
+	fmt.Fprintln(os.Stderr, "saving:", path)
+	return reports.Write(path, results)
 }

@@ -10,9 +10,6 @@ import (
 // The quick mode on a real control plane: ours packs, with one replica and with
 // two, and the default scheduler does not.
 func TestQuickModeShowsTheOrder(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes minutes; runs without -short")
-	}
 	log.SetLogger(klog.Logger{})
 	if err := bench(t.Context(), options{mode: quick, check: true, reports: t.TempDir()}); err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"text/tabwriter"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // result is scale.json.
@@ -53,21 +51,12 @@ func writeTable(out io.Writer, r result) error {
 	return table.Flush()
 }
 
-func save(path string, r result) error {
+func save(path string, r result) (err error) {
 	if path == "" {
-		root, err := controlplane.RepositoryRoot()
-		if err != nil {
+		if path, err = reports.Path("scale.json"); err != nil {
 			return err
 		}
-		path = filepath.Join(root, "bin", "reports", "scale.json")
 	}
-	data, err := json.MarshalIndent(r, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, "saved:", path)
-	return os.WriteFile(path, append(data, '\n'), 0o600)
+	fmt.Fprintln(os.Stderr, "saving:", path)
+	return reports.Write(path, r)
 }

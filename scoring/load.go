@@ -2,15 +2,6 @@ package scoring
 
 import "slices"
 
-// Snapshot is the state of all nodes at one moment. It is never changed.
-type Snapshot struct {
-	nodes  []*nodeState
-	images imageTable
-	// perGPU is what a GPU's pod usually takes along, the unit for left-over CPU
-	// and memory.
-	perGPU companions
-}
-
 // nodeState is a node and what is used on it. It is never changed; an event
 // replaces it.
 type nodeState struct {

@@ -1,0 +1,35 @@
+// Package reports writes the machine-readable results of benchmarks and tests.
+package reports
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+// Path returns where the report of that name is: in bin/reports of the repository.
+func Path(name string) (string, error) {
+	root, err := controlplane.RepositoryRoot()
+	if err != nil {
+		return "", fmt.Errorf("finding the repository: %w", err)
+	}
+	return filepath.Join(root, "bin", "reports", name), nil
+}
+
+// Write writes a value as JSON to a file, whose folder it makes if need be.
+func Write(path string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}
