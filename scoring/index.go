@@ -242,6 +242,7 @@ type IndexSize struct {
 func (ix *Index) Size() IndexSize {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
+	ix.expire(ix.now()) // nobody may have asked since
 	return IndexSize{
 		Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations),
 		Waiting: ix.waiting, Backoff: ix.backoffs.inBackoff(ix.now()),

@@ -27,7 +27,8 @@ type Cluster struct {
 }
 
 // WaitIndex waits until every replica of the webhook has seen what the API server
-// has: its nodes, and its pods that are bound and not over.
+// has: its nodes, and its pods that are bound and not over. It also waits until none
+// reserves room for a pod that never came, since its call had timed out.
 func (c *Cluster) WaitIndex(ctx context.Context) error {
 	var nodes corev1.NodeList
 	if err := c.Client().List(ctx, &nodes); err != nil {
@@ -45,7 +46,7 @@ func (c *Cluster) WaitIndex(ctx context.Context) error {
 		}
 	}
 	for _, replica := range c.Installed.Replicas() {
-		var seenNodes, seenPods float64
+		var seenNodes, seenPods, reserved float64
 		err := poll(ctx, func(ctx context.Context) (bool, error) {
 			metrics, err := replica.Metrics(ctx)
 			if err != nil {
@@ -53,11 +54,12 @@ func (c *Cluster) WaitIndex(ctx context.Context) error {
 			}
 			seenNodes = metrics.Sum("gpu_binpacker_index_nodes", nil)
 			seenPods = metrics.Sum("gpu_binpacker_index_pods", nil)
-			return int(seenNodes) == len(nodes.Items) && int(seenPods) == bound, nil
+			reserved = metrics.Sum("gpu_binpacker_index_reservations", nil)
+			return int(seenNodes) == len(nodes.Items) && int(seenPods) == bound && reserved == 0, nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s has seen %v nodes and %v pods of %d and %d: %w",
-				replica.Name(), seenNodes, seenPods, len(nodes.Items), bound, err)
+			return fmt.Errorf("%s has seen %v nodes and %v pods of %d and %d, and reserves for %v more: %w",
+				replica.Name(), seenNodes, seenPods, len(nodes.Items), bound, reserved, err)
 		}
 	}
 	return nil

@@ -21,6 +21,8 @@ func change(r report.Result, by func(*report.Result)) report.Result {
 	return r
 }
 
+func sixty(r *report.Result) { r.Nodes, r.IdealNodes, r.Pods, r.Bound = 60, 30, 240, 240 }
+
 func TestCheck(t *testing.T) {
 	tests := map[string]struct {
 		results []report.Result
@@ -44,6 +46,17 @@ func TestCheck(t *testing.T) {
 		},
 		"a call timed out": {
 			[]report.Result{change(result("ours", 1, 9), func(r *report.Result) { r.FailedOpen = 1 })}, "",
+		},
+		// 60 nodes, 30 of them ideal: 33 are at most 1.1 times that
+		"two replicas that see each other late": {
+			[]report.Result{change(result("ours", 2, 33), sixty)}, "",
+		},
+		"two replicas spread": {
+			[]report.Result{change(result("ours", 2, 34), sixty)}, "34 nodes, more than 33",
+		},
+		"no slack in full mode": {
+			[]report.Result{change(change(result("ours", 2, 31), sixty), func(r *report.Result) { r.Mode = full })},
+			"31 nodes, more than 30",
 		},
 		"one replica idle": {
 			[]report.Result{change(result("ours", 2, 8), func(r *report.Result) { r.ServedByReplica = []int{60, 4} })},
