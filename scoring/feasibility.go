@@ -100,15 +100,8 @@ func (f *podFilter) checkNode(s *nodeState) (NodeReason, error) {
 			return NodeNoResource, nil
 		}
 	}
-	switch {
-	case s.excluded:
-		return NodeExcluded, nil
-	case !s.ready:
-		return NodeNotReady, nil
-	case s.cordoned:
-		return NodeCordoned, nil
-	case s.leaving:
-		return NodeLeaving, nil
+	if reason := s.out(); reason != NodeFeasible {
+		return reason, nil
 	}
 	if matches, err := f.matches(s); err != nil || !matches {
 		return NodeAffinity, err
@@ -117,6 +110,21 @@ func (f *podFilter) checkNode(s *nodeState) (NodeReason, error) {
 		return NodeTainted, nil
 	}
 	return NodeFeasible, nil
+}
+
+// out tells why nothing at all should be packed onto the node.
+func (n *node) out() NodeReason {
+	switch {
+	case n.excluded:
+		return NodeExcluded
+	case !n.ready:
+		return NodeNotReady
+	case n.cordoned:
+		return NodeCordoned
+	case n.leaving:
+		return NodeLeaving
+	}
+	return NodeFeasible
 }
 
 // matches tells whether node selector and required affinity allow the node.
