@@ -19,6 +19,8 @@
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - weights.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible
+//   - explain.go: everything a decision goes by, for people
+//   - nodes.go: how each node is used, for people
 //   - index.go: nodes and their usage, from events
 //   - charging.go: adding to and taking from a node's usage
 //   - node.go: what is kept of a node
@@ -26,6 +28,7 @@
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
 //   - landing.go: where steered pods went
+//   - occupancy.go: how GPUs are spread over nodes, for metrics
 //   - unsteered.go: GPU pods that appear without a decision of ours
 //   - backoff.go: nodes that refuse GPU pods
 //   - late.go: the soft pod affinity for pods that have to wait

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -27,7 +28,8 @@ type node struct {
 	// ready, cordoned and leaving say whether a pod should go there at all;
 	// leaving: being deleted, or marked by an autoscaler for removal.
 	ready, cordoned, leaving bool
-	// excluded by the configuration's selector.
+	// excluded by the configuration's selector, or because no term can name the node:
+	// the API server accepts no node of such a name, but would refuse a pod for it.
 	excluded bool
 	// images are the images the node has, each name once.
 	images []nodeImage
@@ -51,7 +53,7 @@ func newNode(n *corev1.Node, cfg *nodeRules) *node {
 		ready:       isReady(n),
 		cordoned:    n.Spec.Unschedulable,
 		leaving:     n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints),
-		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)),
+		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)) || len(validation.IsDNS1123Subdomain(n.Name)) > 0,
 		images:      imagesOf(n),
 	}
 }

@@ -1,9 +1,9 @@
 package webhook
 
 import (
+	"github.com/go-json-experiment/json"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -21,9 +21,9 @@ const (
 
 // submission is the pod of a request.
 type submission struct {
-	// raw is the pod as received; the patch applies to it.
-	raw []byte
-	// pod is raw, decoded.
+	// wire is the pod as received; the patch applies to it.
+	wire wirePod
+	// pod is wire, decoded.
 	pod *corev1.Pod
 	// user is pod without the parts we added earlier: on a reinvocation, or on a
 	// copy of a pod that was steered.
@@ -46,13 +46,18 @@ func (o *ownParts) any() bool {
 }
 
 // decode reads the pod of a request, with the API server's own rules: names are
-// case-sensitive, unknown fields are ignored.
+// case-sensitive, unknown fields are ignored. A name that is there twice, which no
+// API server sends, is an error: readers differ in what they make of it.
 func decode(req admission.Request) (*submission, scoring.Reason) {
 	if len(req.Object.Raw) > maxPodBytes {
 		return nil, scoring.ReasonTooLarge
 	}
-	s := &submission{raw: req.Object.Raw, pod: &corev1.Pod{}}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(s.raw, s.pod); err != nil {
+	s := &submission{}
+	err := json.Unmarshal(req.Object.Raw, &s.wire, tolerant)
+	if err == nil {
+		s.pod, err = s.wire.pod()
+	}
+	if err != nil {
 		return nil, ReasonUndecodable
 	}
 	s.user, s.ours = separate(s.pod)

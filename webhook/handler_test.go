@@ -77,9 +77,8 @@ func TestHandleNeverDenies(t *testing.T) {
 		"weight 101":       {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: 101}}}), want: ReasonPatch},
 		"negative weight":  {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: -5}}}), want: ReasonPatch},
 		"no node name":     {decider: decide(ranked("")), want: ReasonPatch},
-		"wrong node name":  {decider: decide(ranked("g1", "Not_A_Name")), want: ReasonPatch},
 		"no metadata":      {decider: decide(ranked("g1")), request: podCreate([]byte(`{"spec":{}}`)), want: ReasonPatch},
-		"spec is repeated": {decider: decide(ranked("g1")), request: podCreate([]byte(`{"metadata":{},"spec":{},"spec":null}`)), want: ReasonPatch},
+		"spec is repeated": {decider: decide(ranked("g1")), request: podCreate([]byte(`{"metadata":{},"spec":{},"spec":null}`)), want: ReasonUndecodable},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -3,7 +3,6 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,12 +11,14 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	kjson "sigs.k8s.io/json"
 )
 
 // Limits of a request.
@@ -118,12 +119,12 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 		return nil, s.busy()
 	}
 	defer s.memory.Release(size)
-	review, err := decodeReview(body)
+	request, err := decodeReview(body)
 	if err != nil {
 		s.metrics.invalid.Inc()
 		return nil, &refusal{http.StatusBadRequest, err.Error()}
 	}
-	response := s.handler.Handle(ctx, admission.Request{AdmissionRequest: *review.Request})
+	response := s.handler.Handle(ctx, *request)
 	return &response.AdmissionResponse, nil
 }
 
@@ -156,19 +157,25 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 	return body, nil
 }
 
-// decodeReview decodes a valid admission.k8s.io/v1 review.
-func decodeReview(body []byte) (*admissionv1.AdmissionReview, error) {
-	review := &admissionv1.AdmissionReview{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, review); err != nil {
+// decodeReview decodes the request of a valid admission.k8s.io/v1 review.
+func decodeReview(body []byte) (*admission.Request, error) {
+	var review wireReview
+	// Names that are there twice are the pod's matter, which is decoded on its own.
+	if err := json.Unmarshal(body, &review, tolerant, jsontext.AllowDuplicateNames(true)); err != nil {
 		return nil, errors.New("body is not an AdmissionReview")
 	}
 	if review.APIVersion != admissionv1.SchemeGroupVersion.String() || review.Kind != "AdmissionReview" {
 		return nil, fmt.Errorf("body is not an %s AdmissionReview", admissionv1.SchemeGroupVersion)
 	}
-	if review.Request == nil || review.Request.UID == "" {
+	r := review.Request
+	if r == nil || r.UID == "" {
 		return nil, errors.New("review has no request with a UID")
 	}
-	return review, nil
+	return &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		UID: r.UID, Kind: r.Kind, Resource: r.Resource, SubResource: r.SubResource,
+		Name: r.Name, Namespace: r.Namespace, Operation: r.Operation, DryRun: r.DryRun,
+		Object: runtime.RawExtension{Raw: r.Object},
+	}}, nil
 }
 
 func (s *Server) write(w http.ResponseWriter, response *admissionv1.AdmissionResponse) {
@@ -177,7 +184,7 @@ func (s *Server) write(w http.ResponseWriter, response *admissionv1.AdmissionRes
 		Response: response,
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(review); err != nil {
+	if err := json.MarshalWrite(w, review, written); err != nil {
 		s.log.V(1).Info("Response was not taken", "error", err.Error())
 	}
 }

@@ -13,8 +13,10 @@ import (
 
 // operation is one JSON patch operation (RFC 6902).
 type operation struct {
-	op, path string
-	value    any // nil for none
+	Op   string `json:"op"`
+	Path string `json:"path"`
+	// Value is nil for none.
+	Value any `json:"value,omitzero"`
 }
 
 // Paths we write to. Nothing else of a pod is ever touched.
@@ -51,18 +53,18 @@ type builder struct {
 }
 
 func (b *builder) add(path string, value any) {
-	b.ops = append(b.ops, operation{op: "add", path: path, value: value})
+	b.ops = append(b.ops, operation{Op: "add", Path: path, Value: value})
 }
 
 // removeAt removes elements of a list, or the whole list when nothing would be
 // left. It returns whether the list still has elements.
 func (b *builder) removeAt(path string, indices []int, length int) bool {
 	if length > 0 && len(indices) == length {
-		b.ops = append(b.ops, operation{op: "remove", path: path})
+		b.ops = append(b.ops, operation{Op: "remove", Path: path})
 		return false
 	}
 	for _, i := range slices.Backward(indices) {
-		b.ops = append(b.ops, operation{op: "remove", path: path + "/" + strconv.Itoa(i)})
+		b.ops = append(b.ops, operation{Op: "remove", Path: path + "/" + strconv.Itoa(i)})
 	}
 	return length > 0
 }
@@ -132,7 +134,7 @@ func (b *builder) spread(s *submission, neutral bool) {
 func (b *builder) annotations(s *submission, wanted map[string]string) {
 	for _, key := range s.ours.annotations {
 		if _, stays := wanted[key]; !stays {
-			b.ops = append(b.ops, operation{op: "remove", path: pathAnnotations + "/" + escape(key)})
+			b.ops = append(b.ops, operation{Op: "remove", Path: pathAnnotations + "/" + escape(key)})
 		}
 	}
 	if len(wanted) > 0 && s.pod.Annotations == nil {
@@ -149,7 +151,7 @@ func (b *builder) annotations(s *submission, wanted map[string]string) {
 func (b *builder) labels(s *submission, late *scoring.Late) {
 	if late == nil {
 		for _, key := range s.ours.labels {
-			b.ops = append(b.ops, operation{op: "remove", path: pathLabels + "/" + escape(key)})
+			b.ops = append(b.ops, operation{Op: "remove", Path: pathLabels + "/" + escape(key)})
 		}
 		return
 	}

@@ -56,13 +56,16 @@ func (o *outcome) response(uid types.UID) admission.Response {
 // logOutcome writes one line per decision at debug level: names and numbers, no
 // part of the pod. Our own failures are errors.
 func (h *Handler) logOutcome(req admission.Request, o outcome) {
-	log := h.log.WithValues("namespace", req.Namespace, "requestUID", req.UID)
 	switch o.reason {
 	case ReasonPatch, scoring.ReasonTimeout:
-		log.Info("Pod admitted without steering because of a failure", "reason", o.reason)
+		h.log.Info("Pod admitted without steering because of a failure", "namespace", req.Namespace, "requestUID", req.UID, "reason", o.reason)
 	case ReasonPanic: // logged with its stack already
 	default:
-		log.V(1).Info("Decided", "pod", o.pod, "steering", o.steering(), "reason", o.reason, "target", o.decision.Target(),
+		log := h.log.V(1)
+		if !log.Enabled() {
+			return // before the values are made
+		}
+		log.Info("Decided", "namespace", req.Namespace, "requestUID", req.UID, "pod", o.pod, "steering", o.steering(), "reason", o.reason, "target", o.decision.Target(),
 			"feasible", o.decision.Feasible, "listed", len(o.decision.Ranking),
 			"unlistedMayWin", o.decision.UnlistedMayWin, "dryRun", o.dryRun)
 	}
