@@ -1,11 +1,14 @@
-// Package reports writes the machine-readable results of benchmarks and tests.
+// Package reports writes the machine-readable results of benchmarks and tests, and
+// computes their medians.
 package reports
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 )
@@ -32,4 +35,18 @@ func Write(path string, value any) error {
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return nil
+}
+
+// Median returns the middle value, the mean of two for an even number, and 0 for
+// none.
+func Median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
+	middle := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[middle]
+	}
+	return (sorted[middle-1] + sorted[middle]) / 2
 }

@@ -44,19 +44,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for _, tc := range []struct {
-		values []float64
-		want   float64
-	}{
-		{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 5}, 5}, {[]float64{4, 1, 3, 2}, 2.5},
-	} {
-		if got := median(tc.values); got != tc.want {
-			t.Errorf("%v: %v, want %v", tc.values, got, tc.want)
-		}
-	}
-}
-
 func TestSummarize(t *testing.T) {
 	runs := []loadResult{
 		{P50Micros: 3, P99Micros: 30, RequestsPerSecond: 1, Unpatched: 1},

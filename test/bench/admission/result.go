@@ -28,7 +28,7 @@ func summarize(runs []loadResult, shape *cluster.Shape, nodes int, name string) 
 		for i := range runs {
 			values = append(values, value(&runs[i]))
 		}
-		return median(values)
+		return reports.Median(values)
 	}
 	r := result{Nodes: nodes, Pods: shape.PodCount(nodes), Shape: shape.Name, System: name, Runs: len(runs)}
 	r.P50Micros = middle(func(l *loadResult) float64 { return l.P50Micros })

@@ -1,8 +1,7 @@
 package report
 
 import (
-	"cmp"
-	"slices"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 // Group is the results of one workload side by side.
@@ -76,7 +75,7 @@ func newRow(system string, results []Result) (Row, bool) {
 		for i := range own {
 			values[i] = value(&own[i])
 		}
-		return Median(values)
+		return reports.Median(values)
 	}
 	row := Row{
 		System: system, Seeds: len(own),
@@ -113,18 +112,4 @@ func (r *Row) addSums(own []Result) {
 			r.NodeUse = one.NodeUse
 		}
 	}
-}
-
-// Median returns the middle value, the mean of two for an even number, and 0 for
-// none.
-func Median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.SortedFunc(slices.Values(values), cmp.Compare[float64])
-	middle := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[middle]
-	}
-	return (sorted[middle-1] + sorted[middle]) / 2
 }

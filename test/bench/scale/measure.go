@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/fakeapi"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/procfs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
+	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
 const (
@@ -123,7 +123,7 @@ func (b *bed) measureReady(ctx context.Context, r *result) (*product.Product, er
 		}
 		r.PeakRSSMiB = max(r.PeakRSSMiB, mebibytes(memory.Peak))
 		if run == b.runs-1 {
-			r.BareListSeconds, r.ReadySeconds = median(lists), median(readies)
+			r.BareListSeconds, r.ReadySeconds = reports.Median(lists), reports.Median(readies)
 			return p, nil
 		}
 		if err := p.Kill(); err != nil {
@@ -221,11 +221,6 @@ func sleep(ctx context.Context, duration time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 func mebibytes(bytes int64) float64 { return float64(bytes) / (1 << 20) }
