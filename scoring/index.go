@@ -20,6 +20,9 @@ type Index struct {
 	rules  *nodeRules
 	now    func() time.Time
 	synced atomic.Bool
+	// lastEvent is when the informers last delivered something, in Unix
+	// nanoseconds; 0: never.
+	lastEvent atomic.Int64
 
 	mu sync.Mutex // guards all below
 	// states: node name -> the node, if it exists, and what is used on it.

@@ -1,6 +1,8 @@
 package scoring
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -10,12 +12,12 @@ import (
 
 // NodeHandler feeds the index with nodes.
 func (ix *Index) NodeHandler() cache.ResourceEventHandler {
-	return handler(ix.SetNode, func(n *corev1.Node) { ix.DeleteNode(n.Name) })
+	return handler(ix.noteEvent, ix.SetNode, func(n *corev1.Node) { ix.DeleteNode(n.Name) })
 }
 
 // PodHandler feeds the index with pods.
 func (ix *Index) PodHandler() cache.ResourceEventHandler {
-	h := handler(ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
+	h := handler(ix.noteEvent, ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
 	add, update := h.AddFunc, h.UpdateFunc
 	h.AddFunc = func(obj any) {
 		if p, ok := obj.(*corev1.Pod); ok {
@@ -37,28 +39,44 @@ func (ix *Index) PodHandler() cache.ResourceEventHandler {
 
 // NamespaceHandler feeds the index with the metadata of namespaces.
 func (ix *Index) NamespaceHandler() cache.ResourceEventHandler {
-	return handler(func(n *metav1.PartialObjectMetadata) {
+	return handler(ix.noteEvent, func(n *metav1.PartialObjectMetadata) {
 		ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true")
 	}, func(n *metav1.PartialObjectMetadata) {
 		ix.SetNamespace(n.Name, false)
 	})
 }
 
-// handler translates informer events. A delete that the watch missed arrives as
-// the last known state.
-func handler[T any](set, remove func(T)) cache.ResourceEventHandlerFuncs {
+// noteEvent notes that the watches deliver something.
+func (ix *Index) noteEvent() { ix.lastEvent.Store(ix.now().UnixNano()) }
+
+// LastEvent returns when the latest event of a node, pod or namespace came, zero
+// before the first. Kubelets update their nodes every 5 minutes at least, so a
+// cluster with nodes is never quiet for longer unless a watch is.
+func (ix *Index) LastEvent() time.Time {
+	if at := ix.lastEvent.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+// handler translates informer events; seen is called for each. A delete that the
+// watch missed arrives as the last known state.
+func handler[T any](seen func(), set, remove func(T)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {
+			seen()
 			if o, ok := obj.(T); ok {
 				set(o)
 			}
 		},
 		UpdateFunc: func(_, obj any) {
+			seen()
 			if o, ok := obj.(T); ok {
 				set(o)
 			}
 		},
 		DeleteFunc: func(obj any) {
+			seen()
 			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 				obj = unknown.Obj
 			}

@@ -4,13 +4,15 @@
 // Files in reading order:
 //
 //   - handler.go: START HERE, Handle from request to response
+//   - wire.go: which parts of a request are read
 //   - decode.go: the pod of a request, and what of it we added earlier
 //   - eligibility.go: which pods are left alone, and why
 //   - patch.go: from a decision to what the pod is to have of us, and its patch
 //   - operations.go: from that to JSON patch operations
-//   - verify.go: does the patch apply?
+//   - encode.go: the patch as text
 //   - outcome.go: what came of a request, for log and metrics
 //   - metrics.go: the metrics
+//   - occupancy.go: the metrics of how GPUs are spread over nodes
 //   - calls.go: is anybody calling?
 //   - http.go: bytes in, bytes out
 //   - setup.go: the server's life, from the certificate to the last request

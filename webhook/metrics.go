@@ -42,6 +42,11 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Help: "HTTP requests turned away with status 503 because too many were under way.",
 		}),
 	}
+	// Failures begin at zero: an increase from nothing is none to Prometheus, and the
+	// first one counts.
+	for _, reason := range []scoring.Reason{ReasonPanic, ReasonPatch, scoring.ReasonTimeout} {
+		m.decisions.WithLabelValues("none", string(reason), "false")
+	}
 	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "gpu_binpacker_last_request_timestamp_seconds",
 		Help: "When this replica was last asked about a pod, Unix time; 0 for never.",
@@ -66,7 +71,23 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 		}
 		return 0
 	})
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gpu_binpacker_index_last_event_timestamp_seconds",
+		Help: "When the latest event of a node, pod or namespace reached this replica, Unix time; 0 for never.",
+	}, func() float64 {
+		if at := index.LastEvent(); !at.IsZero() {
+			return float64(at.UnixNano()) / float64(time.Second)
+		}
+		return 0
+	}))
 	registerLandings(registry, index)
+	registry.MustRegister(occupancyCollector{func() []scoring.Occupancy {
+		if !index.Synced() {
+			// Nodes whose pods were not seen yet would look empty.
+			return nil
+		}
+		return index.Occupancy()
+	}})
 }
 
 // RegisterCertificate registers the metric of the served certificate's end.

@@ -39,6 +39,9 @@ func TestMetrics(t *testing.T) {
 gpu_binpacker_decisions_total{dry_run="false",reason="",steering="ranked"} 2
 gpu_binpacker_decisions_total{dry_run="false",reason="NothingFits",steering="late"} 1
 gpu_binpacker_decisions_total{dry_run="false",reason="NothingFits",steering="none"} 1
+gpu_binpacker_decisions_total{dry_run="false",reason="Panic",steering="none"} 0
+gpu_binpacker_decisions_total{dry_run="false",reason="PatchRejected",steering="none"} 0
+gpu_binpacker_decisions_total{dry_run="false",reason="Timeout",steering="none"} 0
 gpu_binpacker_decisions_total{dry_run="true",reason="",steering="ranked"} 1
 `), "gpu_binpacker_decisions_total")
 	if err != nil {
@@ -66,7 +69,7 @@ func TestRegisterIndex(t *testing.T) {
 	const where = "gpu_binpacker_landed_pods_total/"
 	want := map[string]float64{
 		"gpu_binpacker_index_nodes": 3, "gpu_binpacker_index_pods": 2, "gpu_binpacker_index_reservations": 0,
-		"gpu_binpacker_index_synced": 1, "gpu_binpacker_waiting_pods": 0,
+		"gpu_binpacker_index_synced": 1, "gpu_binpacker_index_last_event_timestamp_seconds": 0, "gpu_binpacker_waiting_pods": 0,
 		where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
 	}
 	check(want)
@@ -86,8 +89,9 @@ func TestRegisterIndex(t *testing.T) {
 	check(want)
 
 	pod.Spec.NodeName = pod.Annotations[config.AnnotationTarget]
-	bed.index.SetPod(pod)
+	bed.index.PodHandler().OnUpdate(pod, pod)
 	want["gpu_binpacker_waiting_pods"], want[where+"target"] = 0, 1
+	want["gpu_binpacker_index_last_event_timestamp_seconds"] = float64(bed.clock.Unix())
 	check(want)
 
 	empty, err := scoring.NewIndex(config.Default(), nil)

@@ -189,6 +189,18 @@ func (s *serviceMonitor) DeepCopyObject() runtime.Object {
 	return &clone
 }
 
+// prometheusRule is a PrometheusRule, into which test/observability looks.
+type prometheusRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              runtime.RawExtension `json:"spec"`
+}
+
+func (r *prometheusRule) DeepCopyObject() runtime.Object {
+	clone := *r
+	return &clone
+}
+
 func TestServiceMonitorFindsTheMetrics(t *testing.T) {
 	monitor := find[*serviceMonitor](t, decode(t, render(t, "prometheus")), name)
 	services := map[string]bool{}

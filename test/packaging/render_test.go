@@ -130,6 +130,7 @@ func knownKinds() *runtime.Scheme {
 	}
 	monitoring := schema.GroupVersion{Group: "monitoring.coreos.com", Version: "v1"}
 	scheme.AddKnownTypeWithName(monitoring.WithKind("ServiceMonitor"), &serviceMonitor{})
+	scheme.AddKnownTypeWithName(monitoring.WithKind("PrometheusRule"), &prometheusRule{})
 	return scheme
 }
 

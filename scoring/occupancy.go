@@ -1,0 +1,122 @@
+package scoring
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Occupancy is how the GPUs of one resource name are spread over the nodes that
+// offer it. Pods count as in decisions: from the moment they are expected on a
+// node until they are gone. A node is occupied while a pod with GPUs of this name
+// is on it or expected; DaemonSet pods and terminating ones do not occupy it,
+// though the GPUs that they hold are allocated.
+type Occupancy struct {
+	// Resource is the name.
+	Resource string
+	// Exact: the name itself is configured, not a prefix of it.
+	Exact bool
+	// EmptyNodes are not occupied; FullNodes are occupied and have no GPU free;
+	// PartialNodes are occupied and have some. Nodes that take no pods, such as
+	// cordoned ones, count too.
+	EmptyNodes, PartialNodes, FullNodes int
+	// Allocatable and Allocated are numbers of GPUs on all these nodes.
+	Allocatable, Allocated int64
+	// FreeOnOccupied and FreeOnEmpty are free GPUs, only of nodes that may take
+	// pods now.
+	FreeOnOccupied, FreeOnEmpty int64
+	// LargestFitting is the most GPUs that are free together on a node that may
+	// take pods now: no larger request can be placed. CPU, memory, taints and
+	// affinity of a pod may allow less.
+	LargestFitting int64
+}
+
+// Occupancy returns the occupancy for each configured GPU resource that a node
+// offers, sorted by name. It goes through all nodes, but holds the index's lock
+// only to copy the list of their states, which never change.
+func (ix *Index) Occupancy() []Occupancy {
+	states, backoff, now := ix.nodesNow()
+	byName := map[corev1.ResourceName]*Occupancy{} // nil for names that are no GPUs
+	for _, s := range states {
+		takesPods := s.takesPods(backoff, now)
+		for _, a := range s.allocatable {
+			o, known := byName[a.name]
+			if !known {
+				o = newOccupancy(a.name, ix.cfg.Resources)
+				byName[a.name] = o
+			}
+			if o != nil {
+				o.add(packingOf(s, a.name), a.value, takesPods)
+			}
+		}
+	}
+	var all []Occupancy
+	for _, o := range byName {
+		if o != nil {
+			all = append(all, *o)
+		}
+	}
+	slices.SortFunc(all, func(a, b Occupancy) int { return cmp.Compare(a.Resource, b.Resource) })
+	return all
+}
+
+// nodesNow returns the states of the nodes that exist and the ends of back-offs,
+// both for reading, and when that was.
+func (ix *Index) nodesNow() (states []*nodeState, backoff map[string]time.Time, now time.Time) {
+	ix.mu.Lock()
+	size := len(ix.order)
+	ix.mu.Unlock()
+	// Room for some that come in between, since allocating takes longer than copying.
+	states = make([]*nodeState, 0, size+size/8)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	now = ix.now()
+	ix.expire(now)
+	return append(states, ix.order...), ix.backoffs.until, now
+}
+
+// newOccupancy returns nil for a resource that is no configured GPU.
+func newOccupancy(name corev1.ResourceName, gpus config.Resources) *Occupancy {
+	if !gpus.IsGPU(string(name)) {
+		return nil
+	}
+	return &Occupancy{Resource: string(name), Exact: slices.Contains(gpus.Names, string(name))}
+}
+
+// takesPods tells whether a pod may be packed onto the node, as far as that does
+// not depend on the pod.
+func (s *nodeState) takesPods(backoff map[string]time.Time, now time.Time) bool {
+	if until, ok := backoff[s.object.Name]; ok && now.Before(until) {
+		return false
+	}
+	return s.out() == NodeFeasible && s.used.pods < s.allocatable.get(corev1.ResourcePods)
+}
+
+// add counts a node.
+func (o *Occupancy) add(p packing, allocatable int64, takesPods bool) {
+	// More may be allocated than there is, for example after a GPU broke.
+	free := max(p.free, 0)
+	o.Allocatable += allocatable
+	o.Allocated += allocatable - p.free
+	switch {
+	case !p.occupied:
+		o.EmptyNodes++
+	case free == 0:
+		o.FullNodes++
+	default:
+		o.PartialNodes++
+	}
+	if !takesPods {
+		return
+	}
+	o.LargestFitting = max(o.LargestFitting, free)
+	if p.occupied {
+		o.FreeOnOccupied += free
+	} else {
+		o.FreeOnEmpty += free
+	}
+}
