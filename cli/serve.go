@@ -84,7 +84,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 		return err
 	}
 	index.OnLanded(logLanding(log.WithName("index")))
-	mgr, err := newManager(cfg, restConfig, log)
+	mgr, err := newManager(cfg, restConfig, index, log)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func logLanding(log logr.Logger) func(scoring.Landed) {
 	}
 }
 
-func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
+func newManager(cfg config.Configuration, restConfig *rest.Config, index *scoring.Index, log logr.Logger) (manager.Manager, error) {
 	metricsOptions := metricsserver.Options{BindAddress: cfg.Server.MetricsAddress}
 	if !cfg.Server.MetricsInsecure {
 		metricsOptions.SecureServing = true
@@ -155,8 +155,8 @@ func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logg
 		HealthProbeBindAddress: cfg.Server.HealthAddress,
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: scoring.StripNode},
-				&corev1.Pod{}:  {Transform: scoring.StripPod},
+				&corev1.Node{}: {Transform: index.TransformNode},
+				&corev1.Pod{}:  {Transform: index.TransformPod},
 			},
 		},
 	})

@@ -57,24 +57,24 @@ func refusedByNode(pod *corev1.Pod) bool {
 
 // noteRefusal counts a pod that its node refused after the scheduler put it there.
 // Each counts once, and only if it was seen before it had a node. Call under lock.
-func (ix *Index) noteRefusal(pod *corev1.Pod, now time.Time) {
+func (ix *Index) noteRefusal(pod *storedPod, now time.Time) {
 	b := &ix.backoffs
 	if b.cfg.Failures == 0 {
 		return
 	}
-	_, known := b.pending[pod.UID]
-	if pod.Spec.NodeName == "" {
-		if !known && len(demandOf(pod, ix.cfg.Resources, true).GPUs) > 0 {
-			b.pending[pod.UID] = struct{}{}
+	_, known := b.pending[pod.uid]
+	if pod.nodeName == "" {
+		if !known && pod.usesGPUs(ix.cfg.Resources) {
+			b.pending[pod.uid] = struct{}{}
 		}
 		return
 	}
-	if !known || pod.Status.Phase != corev1.PodFailed {
+	if !known || !pod.failed {
 		return
 	}
-	delete(b.pending, pod.UID)
-	if refusedByNode(pod) {
-		b.refuse(pod.Spec.NodeName, now)
+	delete(b.pending, pod.uid)
+	if pod.refused {
+		b.refuse(pod.nodeName, now)
 	}
 }
 

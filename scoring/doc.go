@@ -19,6 +19,7 @@
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - weights.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible
+//   - spread.go: where the scheduler would put pods without us, to compare with
 //   - explain.go: everything a decision goes by, for people
 //   - nodes.go: how each node is used, for people
 //   - index.go: nodes and their usage, from events

@@ -20,6 +20,8 @@ type Index struct {
 	rules  *nodeRules
 	now    func() time.Time
 	synced atomic.Bool
+	// texts are those that many objects have in common.
+	texts texts
 	// lastEvent is when the informers last delivered something, in Unix
 	// nanoseconds; 0: never.
 	lastEvent atomic.Int64
@@ -116,20 +118,22 @@ func (ix *Index) SetSynced() { ix.synced.Store(true) }
 func (ix *Index) Synced() bool { return ix.synced.Load() }
 
 // SetNode adds or updates a node.
-func (ix *Index) SetNode(object *corev1.Node) {
-	n := newNode(object, ix.rules)
+func (ix *Index) SetNode(object *corev1.Node) { ix.setNode(newNode(object, ix.rules, &ix.texts)) }
+
+func (ix *Index) setNode(n *node) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	old := ix.states[object.Name]
+	old := ix.states[n.object.Name]
 	if old == nil {
 		old = &nodeState{}
 	}
-	if old.node != nil && old.equal(n) {
+	if old.node != nil && (old.node == n || old.equal(n)) {
 		return // a heartbeat
 	}
+	n = n.copy() // an informer may hand out the same one again after a node was gone
 	n.slot = ix.slotFor(old.node)
 	ix.countImages(old.node, n)
-	ix.put(object.Name, &nodeState{node: n, used: old.used})
+	ix.put(n.object.Name, &nodeState{node: n, used: old.used})
 }
 
 // DeleteNode removes a node. What its pods use stays until they go.
@@ -144,38 +148,40 @@ func (ix *Index) DeleteNode(name string) {
 }
 
 // SetPod adds or updates a pod.
-func (ix *Index) SetPod(pod *corev1.Pod) {
+func (ix *Index) SetPod(pod *corev1.Pod) { ix.storePod(ix.newStoredPod(pod)) }
+
+func (ix *Index) storePod(pod *storedPod) {
 	if landed := ix.setPod(pod); landed != nil && ix.onLanded != nil {
 		ix.onLanded(*landed)
 	}
 }
 
-func (ix *Index) setPod(pod *corev1.Pod) *Landed {
+func (ix *Index) setPod(pod *storedPod) *Landed {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	now := ix.now()
 	ix.expire(now)
 	ix.noteRefusal(pod, now)
-	record, known := ix.pods[pod.UID]
+	record, known := ix.pods[pod.uid]
 	if !known {
 		// The pod takes its request over from the reservation. Only when first
 		// seen: a copy of the pod carries the same annotation.
-		if uid := types.UID(pod.Annotations[config.AnnotationAdmission]); uid != "" {
-			ix.release(uid, pod.Namespace)
+		if pod.admission != "" {
+			ix.release(pod.admission, pod.namespace)
 		}
-		record = &podRecord{namespace: pod.Namespace, since: ix.pendingSince(pod, now)}
+		record = &podRecord{namespace: pod.namespace, since: ix.pendingSince(pod, now)}
 	}
 	next := ix.ownershipOf(pod, record.since, now)
 	landed := ix.track(record, pod, now)
 	if next.owner == ownerNone {
 		ix.charge(record, next)
-		delete(ix.pods, pod.UID)
+		delete(ix.pods, pod.uid)
 		if record.waiting {
-			ix.pods[pod.UID] = record
+			ix.pods[pod.uid] = record
 		}
 		return landed
 	}
-	load := ix.podLoad(pod)
+	load := pod.load
 	switch {
 	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(load):
 		return landed // it still waits; where it is expected was decided when it came
@@ -191,10 +197,10 @@ func (ix *Index) setPod(pod *corev1.Pod) *Landed {
 	}
 	ix.charge(record, ownership{})
 	record.load = load
-	ix.pods[pod.UID] = record
+	ix.pods[pod.uid] = record
 	ix.charge(record, next)
 	if next.owner == ownerTarget {
-		ix.expirePod(pod.UID, record)
+		ix.expirePod(pod.uid, record)
 	}
 	return landed
 }

@@ -197,13 +197,13 @@ func (w *world) relist() {
 }
 
 // stripped is the pod as the informer keeps it.
-func (w *world) stripped(pod *corev1.Pod) *corev1.Pod {
+func (w *world) stripped(pod *corev1.Pod) any {
 	w.t.Helper()
-	out, err := StripPod(pod.DeepCopy())
+	out, err := w.TransformPod(pod.DeepCopy())
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return out.(*corev1.Pod)
+	return out
 }
 
 // Found by FuzzIndexEvents: two copies of a pod, with our annotation, restored into

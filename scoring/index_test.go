@@ -3,7 +3,6 @@ package scoring
 import (
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -217,30 +216,4 @@ func describe(c *testCluster) map[string]string {
 	}
 	out["per GPU"] = strconv.FormatInt(snapshot.perGPU.cpu, 10) + " " + strconv.FormatInt(snapshot.perGPU.memory, 10)
 	return out
-}
-
-// What the informers keep is enough for the index, and holds no secret.
-func TestStrip(t *testing.T) {
-	pod := gpuPod("p", list(nvidia, "3", "cpu", "1"), steeredTo("n", "u"), func(p *corev1.Pod) {
-		p.Labels = map[string]string{"a": "b"}
-		p.Annotations["note"] = "canary"
-		p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "canary"}}
-		p.Spec.Containers[0].Command = []string{"canary"}
-	})
-	full := newCluster(t, nil, gpuNode("n", list(nvidia, "8")), pod)
-	stripped, err := StripPod(pod.DeepCopy())
-	if err != nil {
-		t.Fatal(err)
-	}
-	node, err := StripNode(gpuNode("n", list(nvidia, "8")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	reduced := newCluster(t, nil, node, stripped)
-	if diff := cmp.Diff(describe(full), describe(reduced)); diff != "" {
-		t.Errorf("stripping changed the index:\n%s", diff)
-	}
-	if text := stripped.(*corev1.Pod).String(); strings.Contains(text, "canary") {
-		t.Errorf("the stripped pod still holds: %s", text)
-	}
 }

@@ -3,24 +3,24 @@ package scoring
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// NodeHandler feeds the index with nodes.
+// NodeHandler feeds the index with nodes, as they are or as TransformNode makes them.
 func (ix *Index) NodeHandler() cache.ResourceEventHandler {
-	return handler(ix.noteEvent, ix.SetNode, func(n *corev1.Node) { ix.DeleteNode(n.Name) })
+	set := func(n *storedNode) { ix.setNode(n.node) }
+	return transformed(ix.TransformNode, handler(ix.noteEvent, set, func(n *storedNode) { ix.DeleteNode(n.object.Name) }))
 }
 
-// PodHandler feeds the index with pods.
+// PodHandler feeds the index with pods, as they are or as TransformPod makes them.
 func (ix *Index) PodHandler() cache.ResourceEventHandler {
-	h := handler(ix.noteEvent, ix.SetPod, func(p *corev1.Pod) { ix.DeletePod(p.UID) })
+	h := handler(ix.noteEvent, ix.storePod, func(p *storedPod) { ix.DeletePod(p.uid) })
 	add, update := h.AddFunc, h.UpdateFunc
 	h.AddFunc = func(obj any) {
-		if p, ok := obj.(*corev1.Pod); ok {
+		if p, ok := obj.(*storedPod); ok {
 			ix.noteNew(p)
 		}
 		add(obj)
@@ -28,13 +28,30 @@ func (ix *Index) PodHandler() cache.ResourceEventHandler {
 	h.UpdateFunc = func(old, obj any) {
 		// After a gap in the watch, a pod that was deleted and created again
 		// under its name arrives as an update.
-		before, ok := old.(*corev1.Pod)
-		if after, is := obj.(*corev1.Pod); ok && is && before.UID != after.UID {
-			ix.DeletePod(before.UID)
+		before, ok := old.(*storedPod)
+		if after, is := obj.(*storedPod); ok && is && before.uid != after.uid {
+			ix.DeletePod(before.uid)
 		}
 		update(old, obj)
 	}
-	return h
+	return transformed(ix.TransformPod, h)
+}
+
+// transformed is a handler that gets all objects transformed, whether or not the
+// informer does it too.
+func transformed(transform cache.TransformFunc, h cache.ResourceEventHandlerFuncs) cache.ResourceEventHandler {
+	must := func(obj any) any {
+		if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = unknown.Obj
+		}
+		out, _ := transform(obj) // ours never fail
+		return out
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { h.AddFunc(must(obj)) },
+		UpdateFunc: func(old, obj any) { h.UpdateFunc(must(old), must(obj)) },
+		DeleteFunc: func(obj any) { h.DeleteFunc(must(obj)) },
+	}
 }
 
 // NamespaceHandler feeds the index with the metadata of namespaces.
@@ -85,89 +102,4 @@ func handler[T any](seen func(), set, remove func(T)) cache.ResourceEventHandler
 			}
 		},
 	}
-}
-
-// StripNode removes from a Node, before it is stored, what the index does not
-// read. Edit it together with newNode.
-func StripNode(obj any) (any, error) {
-	if n, ok := obj.(*corev1.Node); ok {
-		n.ManagedFields, n.Annotations, n.OwnerReferences = nil, nil, nil
-		n.Spec = corev1.NodeSpec{Taints: n.Spec.Taints, Unschedulable: n.Spec.Unschedulable}
-		n.Status = corev1.NodeStatus{
-			Allocatable: n.Status.Allocatable,
-			Conditions:  n.Status.Conditions,
-			Images:      n.Status.Images,
-		}
-	}
-	return obj, nil
-}
-
-// StripPod removes from a Pod, before it is stored, what the index does not
-// read; above all everything that may hold a secret. Edit it together with
-// ownershipOf, demandOf and noteRefusal.
-func StripPod(obj any) (any, error) {
-	p, ok := obj.(*corev1.Pod)
-	if !ok {
-		return obj, nil
-	}
-	p.ManagedFields, p.Labels = nil, only(p.Labels, config.LabelEnabled)
-	p.Annotations = only(p.Annotations, config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission)
-	for _, containers := range [][]corev1.Container{p.Spec.InitContainers, p.Spec.Containers} {
-		for i := range containers {
-			c := &containers[i]
-			*c = corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy}
-		}
-	}
-	p.Spec = corev1.PodSpec{
-		InitContainers:  p.Spec.InitContainers,
-		Containers:      p.Spec.Containers,
-		Overhead:        p.Spec.Overhead,
-		Resources:       p.Spec.Resources,
-		NodeName:        p.Spec.NodeName,
-		SchedulerName:   p.Spec.SchedulerName,
-		SchedulingGates: p.Spec.SchedulingGates,
-		Affinity:        ourAffinity(p.Spec.Affinity),
-	}
-	p.Status = corev1.PodStatus{
-		Phase:                 p.Status.Phase,
-		Conditions:            p.Status.Conditions,
-		Reason:                p.Status.Reason,
-		NominatedNodeName:     p.Status.NominatedNodeName,
-		ContainerStatuses:     stripStatuses(p.Status.ContainerStatuses),
-		InitContainerStatuses: stripStatuses(p.Status.InitContainerStatuses),
-		Resources:             p.Status.Resources,
-	}
-	return obj, nil
-}
-
-// only returns the entries of the given keys.
-func only(all map[string]string, keys ...string) map[string]string {
-	var kept map[string]string
-	for _, key := range keys {
-		if v, ok := all[key]; ok {
-			if kept == nil {
-				kept = map[string]string{}
-			}
-			kept[key] = v
-		}
-	}
-	return kept
-}
-
-func ourAffinity(a *corev1.Affinity) *corev1.Affinity {
-	if a == nil || a.NodeAffinity == nil {
-		return nil
-	}
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution,
-	}}
-}
-
-// stripStatuses keeps what in-place resizing reports.
-func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
-	for i := range statuses {
-		s := &statuses[i]
-		*s = corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources}
-	}
-	return statuses
 }

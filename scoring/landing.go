@@ -50,17 +50,16 @@ func (ix *Index) Landings() map[Landing]int {
 // track follows a steered pod from pending to bound. A pod that was bound when
 // first seen (at the start, above all) does not count. It returns where the pod
 // landed if it did now. Call under lock.
-func (ix *Index) track(r *podRecord, pod *corev1.Pod, now time.Time) (landed *Landed) {
-	over := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
-	pending := pod.Spec.NodeName == "" && !over && pod.DeletionTimestamp == nil
-	if r.waiting && pod.Spec.NodeName != "" {
+func (ix *Index) track(r *podRecord, pod *storedPod, now time.Time) (landed *Landed) {
+	pending := pod.nodeName == "" && !pod.over && !pod.deleting
+	if r.waiting && pod.nodeName != "" {
 		landed = &Landed{
-			Namespace: pod.Namespace, Name: pod.Name, Node: pod.Spec.NodeName,
-			Target: pod.Annotations[config.AnnotationTarget], Where: landingOf(pod), Waited: now.Sub(r.since),
+			Namespace: pod.namespace, Name: pod.name, Node: pod.nodeName,
+			Target: pod.target, Where: pod.landing, Waited: now.Sub(r.since),
 		}
 		ix.landings[landed.Where]++
 	}
-	ix.setWaiting(r, pending && isSteered(pod))
+	ix.setWaiting(r, pending && pod.steered())
 	return landed
 }
 
@@ -72,11 +71,6 @@ func (ix *Index) setWaiting(r *podRecord, waiting bool) {
 		ix.waiting--
 	}
 	r.waiting = waiting
-}
-
-func isSteered(pod *corev1.Pod) bool {
-	steering := pod.Annotations[config.AnnotationSteering]
-	return steering == config.SteeringRanked || steering == config.SteeringLate
 }
 
 func landingOf(pod *corev1.Pod) Landing {

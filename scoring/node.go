@@ -42,10 +42,10 @@ type nodeImage struct {
 }
 
 // newNode reduces a Node to what decisions use.
-func newNode(n *corev1.Node, cfg *nodeRules) *node {
+func newNode(n *corev1.Node, cfg *nodeRules, texts *texts) *node {
 	return &node{
 		object: &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels},
+			ObjectMeta: metav1.ObjectMeta{Name: texts.one(n.Name), Labels: texts.pairs(n.Labels)},
 			Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 		},
 		allocatable: newAmounts(n.Status.Allocatable),
@@ -54,8 +54,14 @@ func newNode(n *corev1.Node, cfg *nodeRules) *node {
 		cordoned:    n.Spec.Unschedulable,
 		leaving:     n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints),
 		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)) || len(validation.IsDNS1123Subdomain(n.Name)) > 0,
-		images:      imagesOf(n),
+		images:      imagesOf(n, texts),
 	}
+}
+
+// copy returns a node that may get a slot of its own.
+func (n *node) copy() *node {
+	out := *n
+	return &out
 }
 
 // equal tells whether two nodes of one name are the same to every decision.
@@ -82,14 +88,14 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-func imagesOf(n *corev1.Node) []nodeImage {
+func imagesOf(n *corev1.Node, texts *texts) []nodeImage {
 	var out []nodeImage
 	seen := map[string]bool{}
 	for i := range n.Status.Images {
 		for _, name := range n.Status.Images[i].Names {
 			if !seen[name] {
 				seen[name] = true
-				out = append(out, nodeImage{name, n.Status.Images[i].SizeBytes})
+				out = append(out, nodeImage{texts.one(name), n.Status.Images[i].SizeBytes})
 			}
 		}
 	}

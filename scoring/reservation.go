@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,29 +61,31 @@ type ownership struct {
 // nominated before target. A target counts only if it can be trusted, since
 // anyone may write the annotation: a forged one must not fill a node. since is
 // when the pod began to wait.
-func (ix *Index) ownershipOf(pod *corev1.Pod, since, now time.Time) ownership {
+func (ix *Index) ownershipOf(pod *storedPod, since, now time.Time) ownership {
 	switch {
-	case pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+	case pod.over:
 		return ownership{}
-	case pod.Spec.NodeName != "":
-		return ownership{owner: ownerBound, node: pod.Spec.NodeName}
-	case pod.Status.NominatedNodeName != "":
-		return ownership{owner: ownerNominated, node: pod.Status.NominatedNodeName}
+	case pod.nodeName != "":
+		return ownership{owner: ownerBound, node: pod.nodeName}
+	case pod.nominated != "":
+		return ownership{owner: ownerNominated, node: pod.nominated}
 	}
-	target := pod.Annotations[config.AnnotationTarget]
 	until := since.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
-	if target == "" || !now.Before(until) || !ix.followsTarget(pod, target) {
+	// The target annotation has to agree with the rest of the pod. Whether its
+	// namespace is opted in is checked where the charge is applied, since that may
+	// change.
+	if pod.target == "" || !now.Before(until) || !pod.follows || !slices.Contains(pod.listed, pod.target) {
 		return ownership{}
 	}
-	return ownership{owner: ownerTarget, node: target, until: until}
+	return ownership{owner: ownerTarget, node: pod.target, until: until}
 }
 
 // pendingSince is when a pod first seen now began to wait: at its creation, but
 // while we watch, now, since another machine's clock says little about the age of
 // a pod that was created a moment ago. Call under lock.
-func (ix *Index) pendingSince(pod *corev1.Pod, now time.Time) time.Time {
-	if created := pod.CreationTimestamp.Time; !ix.Synced() && created.Before(now) {
-		return created
+func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
+	if !ix.Synced() && pod.created.Before(now) {
+		return pod.created
 	}
 	return now
 }
@@ -93,8 +96,8 @@ func (ix *Index) pendingSince(pod *corev1.Pod, now time.Time) time.Time {
 // twice; who is too much there goes on to the next listed node, and must be
 // counted on it, or every later decision would be off by as much. Without room
 // on any of them the pod counts on its target. Call under lock.
-func (ix *Index) expectedNode(pod *corev1.Pod, target string, l load) string {
-	for _, name := range listedNodes(pod) {
+func (ix *Index) expectedNode(pod *storedPod, target string, l load) string {
+	for _, name := range pod.listed {
 		if state := ix.states[name]; state != nil && hasRoom(state, l.requests) {
 			return name
 		}
@@ -109,16 +112,12 @@ func (ix *Index) tooLarge(node string, l load) bool {
 	return state != nil && state.node != nil && !hasRoom(&nodeState{node: state.node}, l.requests)
 }
 
-// followsTarget tells whether a pending pod's target annotation agrees with the
-// rest of the pod: the terms are there and the scheduler can still follow them.
-// Whether its namespace is opted in is checked where the charge is applied,
-// since that may change.
-func (ix *Index) followsTarget(pod *corev1.Pod, target string) bool {
+// followsTerms tells whether the scheduler can still follow a pending pod's terms.
+func followsTerms(cfg config.Configuration, pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil &&
 		pod.Labels[config.LabelEnabled] != "false" &&
 		len(pod.Spec.SchedulingGates) == 0 &&
-		ServedScheduler(ix.cfg, pod.Spec.SchedulerName) &&
-		listsNode(pod, target) &&
+		ServedScheduler(cfg, pod.Spec.SchedulerName) &&
 		!isUnschedulable(pod)
 }
 

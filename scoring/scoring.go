@@ -113,7 +113,7 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	return s.decideLocked(ctx, r, &demand)
 }
 
-func (s *Scorer) reserves(r Request) bool { return !r.DryRun && s.cfg.Mode == config.ModeSteer }
+func (s *Scorer) reserves(r Request) bool { return !r.DryRun && s.cfg.Mode == config.ModeEnforce }
 
 // decideLocked decides while nobody else can reserve.
 func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) Decision {

@@ -11,13 +11,13 @@ import (
 // about it and has no decision of ours. Some of them were asked about and left
 // alone; but when they appear and nobody asks at all, the API server does not
 // reach us, and failurePolicy Ignore hides that.
-func (ix *Index) noteNew(pod *corev1.Pod) {
-	if !ix.Synced() || !expectsSteering(ix.cfg, pod) || len(demandOf(pod, ix.cfg.Resources, false).GPUs) == 0 {
+func (ix *Index) noteNew(pod *storedPod) {
+	if !ix.Synced() || !pod.expects {
 		return
 	}
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if ix.enabled[pod.Namespace] {
+	if ix.enabled[pod.namespace] {
 		ix.unsteered++
 	}
 }

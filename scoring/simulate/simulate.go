@@ -1,0 +1,252 @@
+// Package simulate places the pods of a cluster anew, by the rule of the webhook
+// or by a model of the default scheduler, and says what would be different: what
+// the command report shows. It moves nothing anywhere; it works on an index of its
+// own, with the ranking code that also decides at admission.
+//
+// Files in reading order:
+//
+//   - simulate.go: START HERE, a cluster to simulate, as it is now
+//   - pack.go: its GPU pods, placed again
+//   - replay.go: pods that come and go
+//   - timeline.go: the events of a replay in order
+//   - figures.go: what is counted
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+)
+
+// Options of a simulation.
+type Options struct {
+	// Prepare returns a pod as its author wrote it, without our parts and without a
+	// node, or the reason why the webhook leaves it alone. It must not change the pod
+	// that it gets. Nil: every pod is as it is, and none is left alone.
+	Prepare func(*corev1.Pod) (*corev1.Pod, scoring.Reason)
+	// Progress, if not nil, is told after each pod how many of a step are done.
+	Progress func(step string, done, total int)
+}
+
+// Reasons why a GPU pod stays where it is, beside those of packages scoring and
+// webhook.
+const (
+	// ReasonDaemonSet: it belongs to a DaemonSet or to its node.
+	ReasonDaemonSet scoring.Reason = "DaemonSet"
+	// ReasonEnding: it is being deleted.
+	ReasonEnding scoring.Reason = "Ending"
+	// ReasonNodeGone: its node does not exist any more, so that it will go too.
+	ReasonNodeGone scoring.Reason = "NodeGone"
+)
+
+// Simulation is a cluster whose pods can be placed again. It is not for use by
+// several goroutines.
+type Simulation struct {
+	cfg      config.Configuration
+	state    *state.State
+	index    *scoring.Index
+	scorer   *scoring.Scorer
+	progress func(string, int, int)
+	// elapsed is how far a replay's clock is from when the state was taken, in seconds.
+	elapsed int64
+	// movable are the GPU pods that can be placed again; kept says why others are not.
+	movable []*movable
+	kept    []Kept
+	counts  PodCounts
+	// pending are GPU pods without a node, in order of creation.
+	pending []*movable
+	// others counts, by node, the pods that keep an autoscaler from removing it and
+	// hold no GPUs, or are about to let go of them.
+	others map[string]int
+	// types are the instance types of the nodes.
+	types map[string]string
+}
+
+// PodCounts is how many pods a simulation is about.
+type PodCounts struct {
+	// GPU pods, with a node (Running) or without one (Pending), and all other pods
+	// that have a node.
+	Running int `json:"running"`
+	Pending int `json:"pending"`
+	Others  int `json:"others"`
+}
+
+// Kept is a GPU pod that stays where it is, and why.
+type Kept struct {
+	Pod    string         `json:"pod"` // namespace/name
+	Node   string         `json:"node"`
+	Reason scoring.Reason `json:"reason"`
+}
+
+// movable is a GPU pod with a node.
+type movable struct {
+	key string // namespace/name
+	// stored is the pod as it is, pod as its author wrote it.
+	stored, pod *corev1.Pod
+	// gpus is the largest of its GPU requests; cpu (millicores) and memory (bytes)
+	// are what else it asks for.
+	gpus, cpu, memory int64
+}
+
+// New prepares the simulation of a cluster, which it does not change. Only pods
+// that have a node count on it.
+func New(s *state.State, cfg config.Configuration, o Options) (*Simulation, error) {
+	// Only the first node of a ranking is of interest here.
+	cfg.Weights.MaxTerms, cfg.Weights.TailTerms = 1, 0
+	sim := &Simulation{cfg: cfg, state: s, progress: o.Progress, others: map[string]int{}, types: map[string]string{}}
+	if sim.progress == nil {
+		sim.progress = func(string, int, int) {}
+	}
+	if o.Prepare == nil {
+		o.Prepare = func(p *corev1.Pod) (*corev1.Pod, scoring.Reason) { return p, scoring.ReasonNone }
+	}
+	var err error
+	if sim.index, sim.scorer, err = sim.newIndex(); err != nil {
+		return nil, err
+	}
+	for i := range s.Nodes {
+		sim.types[s.Nodes[i].Name] = s.Nodes[i].Labels[corev1.LabelInstanceTypeStable]
+	}
+	for i := range s.Pods {
+		sim.add(&s.Pods[i], o.Prepare)
+		sim.progress("reading the pods", i+1, len(s.Pods))
+	}
+	slices.SortStableFunc(sim.pending, byCreation)
+	sim.warmUp()
+	return sim, nil
+}
+
+// newIndex returns an index with the nodes and no pods. Its clock stands still,
+// but in a replay.
+func (sim *Simulation) newIndex() (*scoring.Index, *scoring.Scorer, error) {
+	index, err := scoring.NewIndex(sim.cfg, func() time.Time {
+		return sim.state.TakenAt.Add(time.Duration(sim.elapsed) * time.Second)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range sim.state.Nodes {
+		index.SetNode(&sim.state.Nodes[i])
+	}
+	index.SetSynced()
+	return index, scoring.NewScorer(sim.cfg, index), nil
+}
+
+// add puts a pod where it belongs.
+func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.Pod, scoring.Reason)) {
+	demand, _ := scoring.NewDemand(pod, sim.cfg.Resources)
+	isGPU := len(demand.GPUs) > 0
+	if pod.Spec.NodeName == "" {
+		if isGPU {
+			sim.counts.Pending++
+			if user, reason := prepare(pod); reason == scoring.ReasonNone {
+				sim.pending = append(sim.pending, newMovable(pod, user, &demand))
+			}
+		}
+		return
+	}
+	sim.index.SetPod(pod)
+	if !isGPU {
+		sim.counts.Others++
+		if !staysWithNode(pod) {
+			sim.others[pod.Spec.NodeName]++
+		}
+		return
+	}
+	sim.counts.Running++
+	var reason scoring.Reason
+	user := pod
+	_, exists := sim.types[pod.Spec.NodeName]
+	switch {
+	case !exists:
+		reason = ReasonNodeGone
+	case staysWithNode(pod):
+		reason = ReasonDaemonSet
+	case pod.DeletionTimestamp != nil:
+		reason = ReasonEnding
+		sim.others[pod.Spec.NodeName]++
+	default:
+		user, reason = prepare(pod)
+	}
+	m := newMovable(pod, user, &demand)
+	if reason != scoring.ReasonNone {
+		sim.kept = append(sim.kept, m.kept(reason))
+		return
+	}
+	sim.movable = append(sim.movable, m)
+}
+
+func newMovable(stored, user *corev1.Pod, d *scoring.Demand) *movable {
+	m := &movable{key: stored.Namespace + "/" + stored.Name, stored: stored, pod: user}
+	for _, g := range d.GPUs {
+		m.gpus = max(m.gpus, g.Count)
+	}
+	for i := range stored.Spec.Containers {
+		requests := stored.Spec.Containers[i].Resources.Requests
+		m.cpu += requests.Cpu().MilliValue()
+		m.memory += requests.Memory().Value()
+	}
+	return m
+}
+
+func (m *movable) kept(reason scoring.Reason) Kept {
+	return Kept{Pod: m.key, Node: m.stored.Spec.NodeName, Reason: reason}
+}
+
+// warmUp makes the ranking's unit of CPU and memory that of the cluster as it is:
+// the index takes it at the first decision, and the clock stands still.
+func (sim *Simulation) warmUp() {
+	if len(sim.movable) > 0 {
+		sim.decide(context.Background(), sim.movable[0])
+	}
+}
+
+// decide is the webhook's decision about a pod, which reserves nothing.
+func (sim *Simulation) decide(ctx context.Context, m *movable) scoring.Decision {
+	return sim.scorer.Decide(ctx, scoring.Request{Pod: m.pod, Namespace: m.stored.Namespace, UID: m.stored.UID, DryRun: true})
+}
+
+// place tells the index that a pod is on a node.
+func (sim *Simulation) place(m *movable, node string) { bind(sim.index, m.stored, node) }
+
+func bind(index *scoring.Index, pod *corev1.Pod, node string) {
+	bound := *pod
+	bound.Spec.NodeName = node
+	index.SetPod(&bound)
+}
+
+// Counts returns how many pods there are.
+func (sim *Simulation) Counts() PodCounts { return sim.counts }
+
+// Now returns the nodes as they are.
+func (sim *Simulation) Now() []Node { return sim.nodes(sim.index, sim.others) }
+
+// staysWithNode tells whether a pod goes when its node goes: one of a DaemonSet, or
+// a static one.
+func staysWithNode(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
+}
+
+func byCreation(a, b *movable) int {
+	return cmp.Or(a.stored.CreationTimestamp.Compare(b.stored.CreationTimestamp.Time), cmp.Compare(a.key, b.key))
+}
+
+func bySize(a, b *movable) int {
+	return cmp.Or(cmp.Compare(b.gpus, a.gpus), cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory), byCreation(a, b))
+}
+
+func interrupted(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("simulating: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,185 @@
+package scoring
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// The informers keep every object of the cluster. A Pod takes several kilobytes even
+// when all that may hold a secret is gone, mostly empty fields, and a cluster has
+// 150,000 of them. So they keep these instead.
+
+// storedPod is what is kept of a Pod. It is never changed.
+type storedPod struct {
+	namespace, name string
+	uid             types.UID
+	resourceVersion string
+	created         time.Time
+	// nodeName and nominated are the node that the pod is bound to, and the one that
+	// it is to get after preemption.
+	nodeName, nominated string
+	// over: it succeeded or failed; refused: it failed because its node did not take it.
+	over, failed, refused bool
+	deleting              bool
+	// admission, steering and target are our annotations.
+	admission        types.UID
+	steering, target string
+	// follows: nothing in the pod keeps the scheduler from following its terms.
+	follows bool
+	// listed are the nodes that its terms name, by falling weight; nil once it is bound.
+	listed []string
+	// landing says where it is by its terms, if it is bound and steered.
+	landing Landing
+	// expects: it is new, asks for GPUs and is one that we should have been asked about,
+	// apart from its namespace.
+	expects bool
+	load    load
+}
+
+// GetObjectMeta is what an informer needs to know of what it keeps.
+func (p *storedPod) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, UID: p.uid, ResourceVersion: p.resourceVersion}
+}
+
+// TransformPod turns a Pod into what the informers of a PodHandler should keep.
+// Anything else is returned as it is.
+func (ix *Index) TransformPod(obj any) (any, error) {
+	if pod, ok := obj.(*corev1.Pod); ok {
+		return ix.newStoredPod(pod), nil
+	}
+	return obj, nil
+}
+
+// newStoredPod reduces a Pod to what the index reads.
+func (ix *Index) newStoredPod(pod *corev1.Pod) *storedPod {
+	steering := pod.Annotations[config.AnnotationSteering]
+	p := &storedPod{
+		namespace: ix.texts.one(pod.Namespace), name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
+		created:  pod.CreationTimestamp.Time,
+		nodeName: ix.texts.one(pod.Spec.NodeName), nominated: ix.texts.one(pod.Status.NominatedNodeName),
+		over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
+		failed:    pod.Status.Phase == corev1.PodFailed,
+		refused:   refusedByNode(pod),
+		deleting:  pod.DeletionTimestamp != nil,
+		admission: types.UID(pod.Annotations[config.AnnotationAdmission]),
+		steering:  ix.texts.one(steering), target: ix.texts.one(pod.Annotations[config.AnnotationTarget]),
+		follows: followsTerms(ix.cfg, pod),
+		load:    ix.podLoad(pod),
+	}
+	if pod.Spec.NodeName == "" {
+		p.listed = ix.texts.all(listedNodes(pod))
+		p.expects = expectsSteering(ix.cfg, pod) && len(demandOf(pod, ix.cfg.Resources, false).GPUs) > 0
+	} else if p.steered() {
+		p.landing = landingOf(pod)
+	}
+	return p
+}
+
+// steered tells whether the pod has terms of ours.
+func (p *storedPod) steered() bool {
+	return p.steering == config.SteeringRanked || p.steering == config.SteeringLate
+}
+
+// usesGPUs tells whether the pod asks for GPUs.
+func (p *storedPod) usesGPUs(cfg config.Resources) bool {
+	return slices.ContainsFunc(p.load.requests, func(a amount) bool { return cfg.IsGPU(string(a.name)) })
+}
+
+// storedNode is what is kept of a Node.
+type storedNode struct {
+	*node
+	resourceVersion string
+}
+
+// GetObjectMeta is what an informer needs to know of what it keeps.
+func (n *storedNode) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{Name: n.object.Name, ResourceVersion: n.resourceVersion}
+}
+
+// TransformNode turns a Node into what the informers of a NodeHandler should keep.
+// Anything else is returned as it is.
+func (ix *Index) TransformNode(obj any) (any, error) {
+	if n, ok := obj.(*corev1.Node); ok {
+		return ix.newStoredNode(n), nil
+	}
+	return obj, nil
+}
+
+// newStoredNode reduces a Node to what the index reads. After a heartbeat that is what
+// the index has already, and shared with it.
+func (ix *Index) newStoredNode(object *corev1.Node) *storedNode {
+	n := newNode(object, ix.rules, &ix.texts)
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if known := ix.states[n.object.Name]; known != nil && known.node != nil && known.equal(n) {
+		n = known.node
+	}
+	return &storedNode{node: n, resourceVersion: object.ResourceVersion}
+}
+
+// texts holds each of the texts that thousands of objects have in common once: names
+// of nodes, namespaces and images, labels.
+type texts struct {
+	mu   sync.Mutex
+	held map[string]string
+}
+
+// maxTexts is when all are forgotten, so that those that are no longer in use do not
+// stay for ever: 15,000 nodes with a name and a few labels and images of their own.
+const maxTexts = 200_000
+
+// one returns a text that is the same as t.
+func (t *texts) one(text string) string {
+	if text == "" {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.locked(text)
+}
+
+// all returns texts that are the same as those in list, in a list of their own.
+func (t *texts) all(list []string) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = t.locked(text)
+	}
+	return out
+}
+
+// pairs returns a map that is the same as m.
+func (t *texts) pairs(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[t.locked(key)] = t.locked(value)
+	}
+	return out
+}
+
+func (t *texts) locked(text string) string {
+	if held, ok := t.held[text]; ok {
+		return held
+	}
+	if t.held == nil || len(t.held) >= maxTexts {
+		t.held = map[string]string{}
+	}
+	t.held[text] = text
+	return text
+}
