@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,7 +19,9 @@ func Main() int {
 	defer stop()
 	// Back to the default action once the first signal came.
 	context.AfterFunc(ctx, stop)
-	if err := newRoot().ExecuteContext(ctx); err != nil {
+	root := newRoot()
+	nameAfter(root, os.Args[0])
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "gpu-binpacker: %v\n", err)
 		return 1
 	}
@@ -34,6 +38,26 @@ that make the default scheduler pack it.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.AddCommand(newExplain(), newNodes())
+	root.AddCommand(newCheck())
+	root.AddCommand(newReport())
 	root.AddCommand(newServe(), newMatchConditions(), newVersion())
 	return root
+}
+
+// pluginName is the file name under which kubectl finds the program as a plugin:
+// kubectl gpu-binpacker.
+const pluginName = "kubectl-gpu_binpacker"
+
+// nameAfter makes the usage texts say how the program was started: by itself, or
+// as a plugin of kubectl. program is the first word of the command line.
+func nameAfter(root *cobra.Command, program string) {
+	if strings.TrimSuffix(filepath.Base(program), ".exe") != pluginName {
+		return
+	}
+	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gpu-binpacker"}
+	commandLine := strings.NewReplacer("  gpu-binpacker ", "  kubectl gpu-binpacker ", "| gpu-binpacker ", "| kubectl gpu-binpacker ")
+	for _, cmd := range root.Commands() {
+		cmd.Example, cmd.Long = commandLine.Replace(cmd.Example), commandLine.Replace(cmd.Long)
+	}
 }

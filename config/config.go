@@ -11,7 +11,7 @@ import (
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// Mode is Steer (default) or DryRun. DryRun decides, logs, counts and
+	// Mode is Enforce (default) or DryRun. DryRun decides, logs, counts and
 	// annotates, but leaves the pod's spec and labels alone and reserves nothing.
 	Mode Mode `json:"mode"`
 	// Resources says which resource names are GPUs.
@@ -49,8 +49,8 @@ type Mode string
 
 // Values of Mode.
 const (
-	ModeSteer  Mode = "Steer"
-	ModeDryRun Mode = "DryRun"
+	ModeEnforce Mode = "Enforce"
+	ModeDryRun  Mode = "DryRun"
 )
 
 // Annotations is how much of a decision is written onto the pod.
@@ -230,7 +230,7 @@ type InFlight struct {
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:       metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
-		Mode:           ModeSteer,
+		Mode:           ModeEnforce,
 		Resources:      defaultResources(),
 		SchedulerNames: []string{"default-scheduler"},
 		Ranking:        Ranking{Strategy: StrategyBestFit, EmptyNodes: SmallestFirst},

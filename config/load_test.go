@@ -94,7 +94,7 @@ func TestParseErrors(t *testing.T) {
 		"list":                   {"- a", "array"},
 		"text":                   {"text", "string"},
 		"no YAML":                {"a: b: c", "yaml"},
-		"tab":                    {"\tmode: Steer", "yaml"},
+		"tab":                    {"\tmode: Enforce", "yaml"},
 		"text for a number":      {header + "weights: {maxTerms: many}", "maxTerms"},
 		"number for a text":      {header + "mode: 1", "mode"},
 		"number for a duration":  {header + "inFlight: {reservationTTL: 5}", "number"},
@@ -130,7 +130,7 @@ func TestLoad(t *testing.T) {
 		"file":               {path: path, want: fromFile},
 		"flags":              {args: []string{"--mode=DryRun"}, want: change(func(c *config.Configuration) { c.Mode = config.ModeDryRun })},
 		"flags win":          {path: path, args: []string{"--webhook-port=2222"}, want: with(fromFile, func(c *config.Configuration) { c.Server.WebhookPort = 2222 })},
-		"a default restated": {path: path, args: []string{"--mode=Steer"}, want: with(fromFile, func(c *config.Configuration) { c.Mode = config.ModeSteer })},
+		"a default restated": {path: path, args: []string{"--mode=Enforce"}, want: with(fromFile, func(c *config.Configuration) { c.Mode = config.ModeEnforce })},
 		"other flags":        {path: path, args: []string{"--config=x"}, want: fromFile},
 		"every flag": {
 			args: []string{"--mode=DryRun", "--webhook-port=1", "--webhook-cert-dir=/c", "--webhook-client-ca-file=/a", "--metrics-bind-address=0", "--metrics-insecure",

@@ -19,7 +19,7 @@ func Validate(c Configuration) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, oneOf(field.NewPath("apiVersion"), c.APIVersion, APIVersion)...)
 	errs = append(errs, oneOf(field.NewPath("kind"), c.Kind, Kind)...)
-	errs = append(errs, oneOf(field.NewPath("mode"), c.Mode, ModeSteer, ModeDryRun)...)
+	errs = append(errs, oneOf(field.NewPath("mode"), c.Mode, ModeEnforce, ModeDryRun)...)
 	errs = append(errs, oneOf(field.NewPath("annotations"), c.Annotations, AnnotationsFull, AnnotationsTarget)...)
 	errs = append(errs, validateResources(field.NewPath("resources"), c.Resources)...)
 	errs = append(errs, validateSchedulerNames(field.NewPath("schedulerNames"), c.SchedulerNames)...)

@@ -1,0 +1,21 @@
+// Package check looks at a cluster and tells whether gpu-binpacker can work in it,
+// and if not, why and what to do. It only reads; the one pod it creates is a dry
+// run.
+//
+// Files in reading order:
+//
+//   - check.go: START HERE, the list of checks and how they are run
+//   - result.go: what a check finds
+//   - cluster.go: what the checks read, each thing once
+//   - kubernetes.go: 1xx, version, API and permissions
+//   - certmanager.go: 2xx, cert-manager and Certificates
+//   - cabundle.go: 2xx, the CA that the API server goes by
+//   - installation.go: 3xx, webhook configuration, configuration, replicas
+//   - calls.go: 3xx, is the webhook called, by the API server's metrics or the pods
+//   - trial.go: 3xx, a pod created on trial
+//   - namespaces.go: 4xx, who opted in
+//   - nodes.go: 4xx, GPU nodes and resource names
+//   - scheduler.go: 5xx, what is assumed of the scheduler, and other schedulers
+//   - karpenter.go, descheduler.go: 5xx, what may work against steering
+//   - table.go: results for people
+package check

@@ -1,0 +1,165 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+)
+
+// checkTrial creates a GPU pod as a server-side dry run, which goes the whole way
+// through admission and is stored nowhere.
+func checkTrial(ctx context.Context, c *cluster) verdict {
+	if _, _, err := c.webhook(ctx); err != nil {
+		return needsWebhook(err)
+	}
+	namespace, v := c.trialNamespace(ctx)
+	if v != nil {
+		return *v
+	}
+	gpu := c.trialResource(ctx)
+	if gpu == "" {
+		return skip("needs a node that offers GPUs, see GB403")
+	}
+	allowed, err := c.may(ctx, "create", "", "pods", namespace)
+	if err != nil {
+		return unread("create selfsubjectaccessreviews", err)
+	}
+	if !allowed {
+		return skip("needs permission to create pods in %s", namespace)
+	}
+	pod, err := c.Kubernetes.CoreV1().Pods(namespace).Create(ctx, trialPod(gpu), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil {
+		return warn("the API server does not take a pod with one %s in %s", gpu, namespace).detail(err.Error()).
+			fix("# if a quota or policy of the namespace is in the way:", "gpu-binpacker check --namespace ANOTHER")
+	}
+	switch pod.Annotations[config.AnnotationSteering] {
+	case config.SteeringRanked:
+		return ok("in %s, towards %s", namespace, pod.Annotations[config.AnnotationTarget])
+	case config.SteeringLate:
+		return ok("in %s, late: no node has room for one %s now", namespace, gpu)
+	case config.SteeringDryRun:
+		return ok("in %s, in dry-run mode", namespace)
+	}
+	return c.unsteered(ctx, namespace, pod)
+}
+
+// trialNamespace is where to try a pod.
+func (c *cluster) trialNamespace(ctx context.Context) (string, *verdict) {
+	enabled, err := c.enabled(ctx)
+	var v verdict
+	switch {
+	case err != nil && c.Namespace != "":
+		return c.Namespace, nil // not allowed to list, but perhaps to create
+	case err != nil:
+		v = unread("list namespaces (or give --namespace)", err)
+	case c.Namespace == "" && len(enabled) == 0:
+		v = skip("needs an opted-in namespace, see GB401")
+	case c.Namespace == "":
+		return enabled[0], nil
+	case !slices.Contains(enabled, c.Namespace):
+		v = fail("namespace %s has not opted in, or is excluded", c.Namespace).fix(optIn(c.Namespace))
+	default:
+		return c.Namespace, nil
+	}
+	return "", &v
+}
+
+// trialResource is the GPU resource to ask for: the first that a node offers, in
+// the order of the configuration, else the first configured one.
+func (c *cluster) trialResource(ctx context.Context) corev1.ResourceName {
+	cfg := c.assumed(ctx)
+	nodes, err := c.nodes(ctx)
+	offered := offeredGPUs(nodes, cfg.Resources)
+	for _, name := range cfg.Resources.Names {
+		if len(offered) == 0 || offered[name].nodes > 0 {
+			return corev1.ResourceName(name)
+		}
+	}
+	if err != nil || len(offered) == 0 {
+		return ""
+	}
+	return corev1.ResourceName(sortedKeys(offered)[0])
+}
+
+// trialPod meets the restricted Pod Security level and quotas that want requests
+// and limits. It tolerates everything, as it is never to run.
+func trialPod(gpu corev1.ResourceName) *corev1.Pod {
+	amounts := corev1.ResourceList{
+		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"), gpu: resource.MustParse("1"),
+	}
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpu-binpacker-check-"},
+		Spec: corev1.PodSpec{
+			Tolerations:   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+			RestartPolicy: corev1.RestartPolicyNever,
+			SecurityContext: &corev1.PodSecurityContext{
+				RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65532),
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Containers: []corev1.Container{{
+				Name: "check", Image: "registry.k8s.io/pause:3.10",
+				Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
+				SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false),
+					Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+				},
+			}},
+		},
+	}
+}
+
+// unsteered is about a pod that came back without an annotation of ours: was the
+// webhook not called, or did it leave the pod alone for a reason?
+func (c *cluster) unsteered(ctx context.Context, namespace string, pod *corev1.Pod) verdict {
+	cfg := c.assumed(ctx)
+	var because string
+	switch {
+	case !scoring.ServedScheduler(cfg, pod.Spec.SchedulerName):
+		because = fmt.Sprintf("another webhook gave it the scheduler %s", pod.Spec.SchedulerName)
+	case len(pod.Spec.SchedulingGates) > 0:
+		because = fmt.Sprintf("another webhook gave it the scheduling gate %s", pod.Spec.SchedulingGates[0].Name)
+	case cfg.Spreading.UserConstraints == config.UserConstraintsRespect && asksForSpread(pod):
+		because = "another webhook gave it a wish to be spread"
+	default:
+		because = c.reason(ctx, namespace, pod)
+	}
+	if because != "" {
+		return warn("the pod came back unchanged, as it should: %s", because)
+	}
+	return fail("the pod came back unchanged from %s: the webhook was not reached, or has not read nodes and pods yet", namespace).
+		fix("kubectl -n "+c.systemNamespace(ctx)+" get pods,endpointslices",
+			"kubectl -n "+c.systemNamespace(ctx)+" logs -l app.kubernetes.io/name=gpu-binpacker",
+			"# can the control plane reach the pods? see docs/operating.md#ports")
+}
+
+// reason decides about the pod as a replica would and returns why it would leave
+// it alone, empty when it would not or when that cannot be told.
+func (c *cluster) reason(ctx context.Context, namespace string, pod *corev1.Pod) string {
+	cfg := c.assumed(ctx)
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return ""
+	}
+	pods, err := c.pods(ctx)
+	if err != nil {
+		return ""
+	}
+	index, err := state.New(c.Now(), []string{namespace}, nodes, pods).Index(cfg)
+	if err != nil {
+		return ""
+	}
+	decision := scoring.NewScorer(cfg, index).Decide(ctx, scoring.Request{Pod: pod, Namespace: namespace, UID: "check", DryRun: true})
+	if decision.Reason == scoring.ReasonNone || decision.Late != nil {
+		return ""
+	}
+	return fmt.Sprintf("a decision made here ends with %s", decision.Reason)
+}

@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+)
+
+// reasonTexts say in words why a pod gets no ranking.
+var reasonTexts = map[scoring.Reason]string{
+	scoring.ReasonNoGPU:           "it asks for no configured GPU resource",
+	scoring.ReasonInvalidRequest:  "it asks for GPUs in a quantity that is negative, fractional or too large, and the API server refuses such a pod",
+	scoring.ReasonInvalidAffinity: "its node affinity does not parse or has a weight outside 1 to 100, and the API server refuses such a pod",
+	scoring.ReasonNotSynced:       "the webhook has not seen all nodes and pods yet",
+	scoring.ReasonPinned:          "only one node matches its required affinity, so there is nothing to choose",
+	scoring.ReasonNothingFits:     "no node can take it now, and it gets no late steering: that is off, or the pod has preferences of its own, for nodes or pods",
+	scoring.ReasonUserPreference:  "its own preferred node terms leave no weight for others that could not reverse them",
+	scoring.ReasonUnknownResource: "it also asks for an extended resource that no node offers; probably another system shares out its GPUs",
+	scoring.ReasonTimeout:         "the decision took too long",
+	scoring.ReasonTooLarge:        "it has more terms, constraints or bytes than a decision goes through",
+	webhook.ReasonNotPodCreate:    "the request is not the creation of a pod",
+	webhook.ReasonUndecodable:     "it does not decode as a pod, and the API server will judge it",
+	webhook.ReasonBound:           "spec.nodeName is set, so the scheduler is not asked",
+	webhook.ReasonNodePod:         "its node is given: it is a pod of a DaemonSet, of a node, or a static one",
+	webhook.ReasonOtherScheduler:  "spec.schedulerName is not one of schedulerNames in the configuration",
+	webhook.ReasonGated:           "it has scheduling gates, and a ranking would be stale when they open",
+	webhook.ReasonOptedOut:        "it has opted out with the label " + config.LabelEnabled + "=false",
+	webhook.ReasonPodGroup:        "it belongs to Kueue as a plain pod, and such pods must stay alike",
+	webhook.ReasonSpread:          "it asks to be spread, by topology spread constraints or pod anti-affinity of its own; spreading.userConstraints: Ignore in the configuration steers it all the same",
+	webhook.ReasonPatch:           "the patch would not have been valid; this is a bug, please report it",
+	webhook.ReasonPanic:           "deciding failed; this is a bug, please report it",
+}
+
+// reasonText never is empty, so that a reason without words is seen at least.
+func reasonText(reason scoring.Reason) string {
+	if text := reasonTexts[reason]; text != "" {
+		return text
+	}
+	return string(reason)
+}
+
+// text is the decision in a sentence.
+func (v *verdict) text() string {
+	d := &v.Decision
+	switch v.steering {
+	case config.SteeringRanked:
+		return fmt.Sprintf("steered to %s: %s", d.Target(), v.listed())
+	case config.SteeringLate:
+		return "nothing has room now: it gets a soft affinity to the other pods that wait (late steering), which the scheduler evaluates when there is room"
+	case config.SteeringDryRun:
+		if d.Target() == "" {
+			return "annotated only (mode DryRun): nothing has room now, and it would get late steering"
+		}
+		return fmt.Sprintf("annotated only (mode DryRun): it would be steered to %s: %s", d.Target(), v.listed())
+	default:
+		return "left alone: " + reasonText(v.reason)
+	}
+}
+
+// listed says how many of the candidates have a weight.
+func (v *verdict) listed() string {
+	d := &v.Decision
+	text := count(len(v.Candidates), "node") + " can take it, "
+	if len(d.Ranking) == len(v.Candidates) {
+		text += "each with a weight"
+	} else {
+		text += fmt.Sprintf("%d of them with a weight", len(d.Ranking))
+	}
+	if d.Tail > 0 {
+		text += fmt.Sprintf(", the last %d the same low one", d.Tail)
+	}
+	if d.UnlistedMayWin {
+		text += "; the other points of the scheduler may still favour a node without one"
+	}
+	return text
+}
+
+// count writes a number with a noun in the right form.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// stateWords are the reasons why nothing is packed onto a node, short enough for a
+// column.
+var stateWords = map[scoring.NodeReason]string{
+	scoring.NodeFeasible: "",
+	scoring.NodeExcluded: "excluded",
+	scoring.NodeNotReady: "not ready",
+	scoring.NodeCordoned: "cordoned",
+	scoring.NodeLeaving:  "leaving",
+	scoring.NodeBackoff:  "back-off",
+}
