@@ -1,9 +1,17 @@
 # Needs Go, make and git; everything else comes as pinned Go modules.
 # `make` alone lists what there is.
 
-# What `make image` builds and `make manifests` writes into bin/install.yaml.
+# What `make push` pushes and `make manifests` writes into bin/install.yaml.
 IMAGE ?= gpu-binpacker:latest
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+# What the image runs on, and what else kubectl runs on.
+IMAGE_PLATFORMS ?= linux/amd64 linux/arm64
+PLUGIN_PLATFORMS ?= darwin/amd64 darwin/arm64 $(IMAGE_PLATFORMS) windows/amd64 windows/arm64
+# Where image and release files go.
+OUTPUT ?= bin
+# The time of everything in the image and in archives, so that they can be made
+# again byte by byte: that of the commit.
+SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 # How long each fuzz target runs.
 FUZZTIME ?= 30s
 # Flags for go test, for example TESTFLAGS='-run FourPods -v'.
@@ -25,7 +33,7 @@ LINT = $(GO) tool -modfile="$(CURDIR)/test/tools/go.mod" golangci-lint
 export GOWORK := off
 
 # Modules with Go code.
-MODULES := . test test/certmanager
+MODULES := . test test/certmanager test/observability
 
 .DEFAULT_GOAL := help
 
@@ -42,7 +50,7 @@ demo: testbed ## Show the packing on a real control plane on this machine.
 	cd test && $(GO) run ./demo
 
 .PHONY: test
-test: test-unit test-integration ## Run all tests; stops at the first part that fails.
+test: test-unit test-integration test-observability ## Run all tests; stops at the first part that fails.
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go, with the race detector.
@@ -55,6 +63,11 @@ test-unit: ## Run the tests that need nothing but Go, with the race detector.
 .PHONY: test-integration
 test-integration: testbed ## Run the tests on a real control plane and those of the manifests.
 	cd test && $(GO) build ./... && $(GO) test -count=1 -p=1 -v -timeout 30m $(TESTFLAGS) ./...
+
+# A module of its own: Prometheus wants newer dependencies than the control plane.
+.PHONY: test-observability
+test-observability: ## Test metrics, alerts, runbooks and dashboard against each other.
+	cd test/observability && $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./...
 
 # All faults at their full size; test-integration has the short form.
 SOAKTIME ?= 30m
@@ -73,8 +86,28 @@ test-faults: testbed ## Break everything around the webhook while pods are creat
 build: ## Build bin/gpu-binpacker.
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/gpu-binpacker .
 
+# $(call binary,linux/amd64) is where $(call cross,linux/amd64) builds.
+binary = $(abspath $(OUTPUT))/platforms/$(subst /,_,$1)
+define cross
+CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$1)) GOARCH=$(word 2,$(subst /, ,$1)) \
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o '$(call binary,$1)' .
+
+endef
+
 .PHONY: image
-image: ## Build the container image IMAGE for this machine's platform.
+image: ## Build the image for all its platforms into bin/image.tar, without a container engine.
+	$(foreach platform,$(IMAGE_PLATFORMS),$(call cross,$(platform)))
+	cd test && $(GO) run ./image build -version '$(VERSION)' -revision "$$(git rev-parse HEAD 2>/dev/null)" \
+		-created '$(SOURCE_DATE_EPOCH)' -output '$(abspath $(OUTPUT))/image.tar' -digest '$(abspath $(OUTPUT))/image.digest' \
+		$(foreach platform,$(IMAGE_PLATFORMS),'$(platform)=$(call binary,$(platform))')
+
+.PHONY: push
+push: ## Push bin/image.tar as IMAGE, for example IMAGE=registry.example.com/gpu-binpacker:v0.1.0.
+	@test -f '$(OUTPUT)/image.tar' || { echo 'run make image first'; exit 1; }
+	cd test && $(GO) run ./image push -archive '$(abspath $(OUTPUT))/image.tar' '$(IMAGE)'
+
+.PHONY: image-engine
+image-engine: ## Build the image IMAGE for this machine's platform with CONTAINER_TOOL and the Dockerfile.
 	$(CONTAINER_TOOL) build --build-arg VERSION='$(VERSION)' -t '$(IMAGE)' .
 
 .PHONY: manifests
@@ -90,6 +123,25 @@ manifests: generate ## Render everything to install, with IMAGE, into bin/instal
 	@mv bin/install.yaml.tmp bin/install.yaml
 	@echo 'wrote bin/install.yaml with image $(IMAGE)'
 
+# $(call release,archives FLAGS) runs one command of test/image/release.
+release = cd test && $(GO) run ./image/release $1
+
+# Each file refers to the image by the digest in bin/image.digest, under IMAGE.
+.PHONY: release-files
+release-files: ## Make the other files of release VERSION, for the IMAGE that make image built, in bin/release.
+	@test -f '$(OUTPUT)/image.digest' || { echo 'run make image first'; exit 1; }
+	rm -rf '$(OUTPUT)/release' && mkdir -p '$(OUTPUT)/release'
+	$(foreach platform,$(PLUGIN_PLATFORMS),$(call cross,$(platform)))
+	$(call release,archives -version '$(VERSION)' -created '$(SOURCE_DATE_EPOCH)' -license ../LICENSE \
+		-output '$(abspath $(OUTPUT))/release' $(foreach platform,$(PLUGIN_PLATFORMS),'$(platform)=$(call binary,$(platform))'))
+	$(call release,krew -version '$(VERSION)' -template ../.krew.yaml \
+		-archives '$(abspath $(OUTPUT))/release' -output '$(abspath $(OUTPUT))/release/gpu-binpacker.yaml')
+	$(call release,chart -version '$(VERSION)' -created '$(SOURCE_DATE_EPOCH)' -chart ../config/helm/gpu-binpacker \
+		-image "$(IMAGE)@$$(cat '$(OUTPUT)/image.digest')" -output '$(abspath $(OUTPUT))/release')
+	$(MAKE) manifests IMAGE="$(IMAGE)@$$(cat '$(OUTPUT)/image.digest')"
+	cp bin/install.yaml '$(OUTPUT)/release/install.yaml'
+	$(call release,checksums '$(abspath $(OUTPUT))/release')
+
 .PHONY: testbed
 testbed: ## Build the control plane that tests and demo run on (once, some minutes).
 	@echo 'building the control plane: on a fresh machine about 20 minutes on 2 cores, the first few of them without output; later a second'
@@ -102,10 +154,11 @@ clean: ## Remove everything that was built.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Update the generated manifests.
+generate: ## Update the generated manifests and the chart's generated files.
 	@mkdir -p bin
 	@$(MAKE) --no-print-directory -s print-match-conditions > bin/match_conditions.yaml
 	mv bin/match_conditions.yaml config/webhook/match_conditions.yaml
+	cd test && $(GO) run ./chart/cmd/generate
 
 .PHONY: print-match-conditions
 print-match-conditions:
@@ -159,6 +212,10 @@ bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=f
 .PHONY: bench-admission
 bench-admission: ## Compare requests over HTTPS with webhooks that do nothing or look at everything; see ADMISSIONFLAGS=-h.
 	cd test && $(GO) run ./bench/admission $(ADMISSIONFLAGS)
+
+.PHONY: bench-e2e
+bench-e2e: testbed ## Measure pods created and bound per second with no webhook, one that does nothing, and ours.
+	cd test && $(GO) run ./bench/e2e $(E2EFLAGS)
 
 .PHONY: bench-scale
 bench-scale: ## Measure memory, start and CPU with 5,000 nodes and 150,000 pods; see SCALEFLAGS=-h.

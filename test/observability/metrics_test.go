@@ -48,7 +48,8 @@ func ours(t *testing.T) map[string]metric {
 	webhook.RegisterIndex(registry, index)
 	webhook.NewCallCheck(registry, metrics, index, logr.Discard())
 	handler := webhook.NewHandler(cfg, scoring.NewScorer(cfg, index), metrics, logr.Discard())
-	webhook.RegisterCertificate(registry, webhook.NewListener(cfg.Server, handler, logr.Discard()))
+	server := webhook.NewServer(handler, metrics, logr.Discard(), cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
+	webhook.RegisterCertificate(registry, webhook.NewListener(cfg.Server, server, logr.Discard()))
 
 	// Metrics with labels show only once there is something to count.
 	index.SetNode(&corev1.Node{

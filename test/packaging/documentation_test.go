@@ -87,7 +87,7 @@ func TestDocumentedPathsExist(t *testing.T) {
 
 func TestDocumentedTargetsExist(t *testing.T) {
 	makefile := read(t, "Makefile")
-	for _, document := range append(documents(t), ".ci/run", ".github/workflows/ci.yaml") {
+	for _, document := range append(documents(t), ".ci/run", ".github/workflows/ci.yaml", ".github/workflows/release.yaml") {
 		for _, match := range targets.FindAllStringSubmatch(read(t, document), -1) {
 			if !strings.Contains(makefile, "\n"+match[1]+":") {
 				t.Errorf("%s says make %s, but there is no such target", document, match[1])
@@ -98,24 +98,24 @@ func TestDocumentedTargetsExist(t *testing.T) {
 
 var settingRow = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| (.*?) \\|")
 
-// The README's table lists every setting, and of plain values the default.
+// The table of docs/configuration.md lists every setting, and of plain values the default.
 func TestEverySettingIsDocumented(t *testing.T) {
 	documented := map[string]string{}
-	for _, row := range settingRow.FindAllStringSubmatch(read(t, "README.md"), -1) {
+	for _, row := range settingRow.FindAllStringSubmatch(read(t, "docs/configuration.md"), -1) {
 		documented[row[1]] = strings.Trim(row[2], "`")
 	}
 	want := settings(t)
 	for _, setting := range slices.Sorted(maps.Keys(want)) {
 		got, ok := documented[setting]
 		if !ok {
-			t.Errorf("README.md does not list %s", setting)
+			t.Errorf("docs/configuration.md does not list %s", setting)
 		} else if want[setting] != "" && got != want[setting] {
-			t.Errorf("README.md says the default of %s is %s, it is %s", setting, got, want[setting])
+			t.Errorf("docs/configuration.md says the default of %s is %s, it is %s", setting, got, want[setting])
 		}
 	}
 	for _, setting := range slices.Sorted(maps.Keys(documented)) {
 		if _, ok := want[setting]; !ok {
-			t.Errorf("README.md lists %s, which does not exist", setting)
+			t.Errorf("docs/configuration.md lists %s, which does not exist", setting)
 		}
 	}
 }
