@@ -63,14 +63,17 @@ func demandOf(pod *corev1.Pod, gpus config.Resources, useStatus bool) Demand {
 	// As NodeInfo counts a pod, pkg/scheduler/framework/types.go.
 	options := resourcehelper.PodResourcesOptions{UseStatusResources: useStatus, InPlacePodLevelResourcesVerticalScalingEnabled: useStatus}
 	requests := resourcehelper.PodRequests(pod, options)
-	options.NonMissingContainerRequests = missingRequests(pod, requests)
-	scoring := resourcehelper.PodRequests(pod, options)
-	// As NodeResourcesFit scores one: resource_allocation.go of the plugin, whose
-	// scorer is built without the options for resources of the whole pod.
-	fit := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
-		SkipPodLevelResources:       true,
-		NonMissingContainerRequests: defaultRequests,
-	})
+	scoring, fit := requests, requests
+	if useStatus || !statesAll(pod) {
+		options.NonMissingContainerRequests = missingRequests(pod, requests)
+		scoring = resourcehelper.PodRequests(pod, options)
+		// As NodeResourcesFit scores one: resource_allocation.go of the plugin, whose
+		// scorer is built without the options for resources of the whole pod.
+		fit = resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{
+			SkipPodLevelResources:       true,
+			NonMissingContainerRequests: defaultRequests,
+		})
+	}
 	d := Demand{
 		requests:      newAmounts(requests),
 		scoringCPU:    amountOf(corev1.ResourceCPU, scoring[corev1.ResourceCPU]),
@@ -84,6 +87,24 @@ func demandOf(pod *corev1.Pod, gpus config.Resources, useStatus bool) Demand {
 		}
 	}
 	return d
+}
+
+// statesAll tells whether every container requests CPU and memory and the pod as a
+// whole requests nothing: then the scheduler counts the same everywhere.
+func statesAll(pod *corev1.Pod) bool {
+	if pod.Spec.Resources != nil {
+		return false
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			_, cpu := containers[i].Resources.Requests[corev1.ResourceCPU]
+			_, memory := containers[i].Resources.Requests[corev1.ResourceMemory]
+			if !cpu || !memory {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // defaultRequests is what the scheduler's scoring counts for a container that

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"runtime/debug"
@@ -27,6 +26,9 @@ const (
 	// (MaxRequestBodyBytes in k8s.io/apiserver), a creation carries one, and the
 	// rest of a review is well under 1 MiB.
 	maxBodyBytes = 4 << 20
+	// maxUnreadBytes is how much memory a request gets for what it only says that it
+	// will send. A review of a usual pod takes a tenth.
+	maxUnreadBytes = 64 << 10
 	// memoryBudget bounds what all requests being decoded may take together, by
 	// estimate, and maxMemory one of them: a quarter and an eighth of the
 	// Deployment's memory limit.
@@ -145,7 +147,10 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 		// Not every ResponseWriter can set deadlines; the real server's can.
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	var buffer bytes.Buffer
+	buffer.Grow(int(min(max(r.ContentLength, 0), maxUnreadBytes)) + bytes.MinRead) // what ReadFrom wants to spare
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	body := buffer.Bytes()
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
 	}
