@@ -35,12 +35,12 @@ func TestCheckExitCode(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		switch {
 		case r.URL.Path == "/version":
-			w.Write([]byte(`{"gitVersion":"` + version + `"}`))
+			_, _ = w.Write([]byte(`{"gitVersion":"` + version + `"}`))
 		case strings.HasPrefix(r.URL.Path, "/apis/admissionregistration.k8s.io/v1") && r.URL.Path[len("/apis/admissionregistration.k8s.io/v1"):] == "":
-			w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"admissionregistration.k8s.io/v1","resources":[{"name":"mutatingwebhookconfigurations"}]}`))
+			_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"admissionregistration.k8s.io/v1","resources":[{"name":"mutatingwebhookconfigurations"}]}`))
 		default:
 			w.WriteHeader(http.StatusForbidden)
-			w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"forbidden"}`))
+			_, _ = w.Write([]byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403,"message":"forbidden"}`))
 		}
 	}))
 	defer server.Close()

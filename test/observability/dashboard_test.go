@@ -128,7 +128,7 @@ func TestDashboardVariables(t *testing.T) {
 			continue
 		}
 		match := values.FindStringSubmatch(v.Definition)
-		if match == nil || !known(t)[match[1]].labels[match[2]] {
+		if len(match) == 0 || !known(t)[match[1]].labels[match[2]] {
 			t.Errorf("variable %s: %s", v.Name, v.Definition)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
@@ -56,7 +56,7 @@ func problems(expression string, known map[string]metric) []string {
 func unknownMatchers(selector *parser.VectorSelector, m metric) []string {
 	var found []string
 	for _, matcher := range selector.LabelMatchers {
-		if matcher.Name != labels.MetricName && !m.labels[matcher.Name] && !scrapeLabels[matcher.Name] {
+		if matcher.Name != model.MetricNameLabel && !m.labels[matcher.Name] && !scrapeLabels[matcher.Name] {
 			found = append(found, fmt.Sprintf("%s has no label %s", selector.Name, matcher.Name))
 		}
 	}
