@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -194,6 +195,9 @@ func feedIndex(ctx context.Context, mgr manager.Manager, index *scoring.Index, l
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
 			index.SetSynced()
+			// Decoding all that exists leaves much behind, and takes as much memory as
+			// the process ever needs. Later there is no need for it.
+			debug.FreeOSMemory()
 			size := index.Size()
 			log.Info("Synced", "nodes", size.Nodes, "pods", size.Pods)
 		}

@@ -9,15 +9,15 @@ import (
 // charge moves a record's load to where next says. Call under lock.
 func (ix *Index) charge(r *podRecord, next ownership) {
 	if r.applied {
-		ix.apply(-1, charge{node: r.node, load: r.load})
-		ix.countCompanions(-1, r.load)
+		ix.apply(-1, charge{node: r.node, load: *r.load})
+		ix.countCompanions(-1, *r.load)
 	}
 	r.ownership = next
 	ix.indexTarget(r)
 	r.applied = next.owner > ownerTarget || next.owner == ownerTarget && ix.enabled[r.namespace]
 	if r.applied {
-		ix.apply(1, charge{node: r.node, load: r.load})
-		ix.countCompanions(1, r.load)
+		ix.apply(1, charge{node: r.node, load: *r.load})
+		ix.countCompanions(1, *r.load)
 	}
 }
 

@@ -20,8 +20,9 @@ type Index struct {
 	rules  *nodeRules
 	now    func() time.Time
 	synced atomic.Bool
-	// texts are those that many objects have in common.
+	// texts and loads are those that many objects have in common.
 	texts texts
+	loads loads
 	// lastEvent is when the informers last delivered something, in Unix
 	// nanoseconds; 0: never.
 	lastEvent atomic.Int64
@@ -73,8 +74,9 @@ type Index struct {
 type podRecord struct {
 	namespace string
 	ownership
-	// load is what the pod takes; applied tells whether it is charged now.
-	load    load
+	// load is what the pod takes, nil until it counts somewhere; applied tells whether
+	// it is charged now.
+	load    *load
 	applied bool
 	// waiting: the pod is steered and pending, since then.
 	waiting bool
@@ -183,16 +185,16 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 	}
 	load := pod.load
 	switch {
-	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(load):
+	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(*load):
 		return landed // it still waits; where it is expected was decided when it came
 	case next.owner == ownerTarget:
 		ix.charge(record, ownership{})
-		next.node = ix.expectedNode(pod, next.node, load)
-		if ix.tooLarge(next.node, load) {
+		next.node = ix.expectedNode(pod, next.node, *load)
+		if ix.tooLarge(next.node, *load) {
 			next = ownership{}
 		}
 	}
-	if known && record.ownership == next && record.load.equal(load) {
+	if known && record.ownership == next && record.load != nil && record.load.equal(*load) {
 		return landed // a change of status that moves no usage
 	}
 	ix.charge(record, ownership{})

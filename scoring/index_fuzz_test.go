@@ -61,7 +61,7 @@ func (w *world) checkSums() {
 	want := map[string]load{}
 	for _, r := range w.pods {
 		if r.applied {
-			want[r.node] = want[r.node].plus(1, r.load)
+			want[r.node] = want[r.node].plus(1, *r.load)
 		}
 	}
 	for _, r := range w.reservations {

@@ -52,7 +52,7 @@ func newNode(n *corev1.Node, cfg *nodeRules, texts *texts) *node {
 		hash:        hashName(n.Name),
 		ready:       isReady(n),
 		cordoned:    n.Spec.Unschedulable,
-		leaving:     n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints),
+		leaving:     isLeaving(n, cfg),
 		excluded:    cfg.exclude.Matches(labels.Set(n.Labels)) || len(validation.IsDNS1123Subdomain(n.Name)) > 0,
 		images:      imagesOf(n, texts),
 	}
@@ -73,6 +73,35 @@ func (n *node) equal(o *node) bool {
 		equality.Semantic.DeepEqual(n.object.Spec.Taints, o.object.Spec.Taints)
 }
 
+// describes tells whether newNode would make the same of the object. Kubelets write
+// their nodes every few seconds or minutes, nearly always with nothing new.
+func (n *node) describes(object *corev1.Node, cfg *nodeRules) bool {
+	return n.ready == isReady(object) && n.cordoned == object.Spec.Unschedulable &&
+		n.leaving == isLeaving(object, cfg) &&
+		slices.Equal(n.allocatable, newAmounts(object.Status.Allocatable)) &&
+		hasImages(object, n.images) &&
+		maps.Equal(n.object.Labels, object.Labels) &&
+		equality.Semantic.DeepEqual(n.object.Spec.Taints, object.Spec.Taints)
+}
+
+// hasImages tells whether imagesOf would return these.
+func hasImages(n *corev1.Node, images []nodeImage) bool {
+	next := 0
+	for i := range n.Status.Images {
+		for _, name := range n.Status.Images[i].Names {
+			if next == len(images) || images[next].name != name || images[next].size != n.Status.Images[i].SizeBytes {
+				return false // also when a name is there twice, which costs only time
+			}
+			next++
+		}
+	}
+	return next == len(images)
+}
+
+func isLeaving(n *corev1.Node, cfg *nodeRules) bool {
+	return n.DeletionTimestamp != nil || cfg.markedForRemoval(n.Spec.Taints)
+}
+
 // hasHostname tells whether the node takes part in constraints on the hostname.
 func (n *node) hasHostname() bool {
 	_, ok := n.object.Labels[corev1.LabelHostname]
@@ -89,8 +118,15 @@ func isReady(n *corev1.Node) bool {
 }
 
 func imagesOf(n *corev1.Node, texts *texts) []nodeImage {
-	var out []nodeImage
-	seen := map[string]bool{}
+	count := 0
+	for i := range n.Status.Images {
+		count += len(n.Status.Images[i].Names)
+	}
+	if count == 0 {
+		return nil
+	}
+	out := make([]nodeImage, 0, count)
+	seen := make(map[string]bool, count)
 	for i := range n.Status.Images {
 		for _, name := range n.Status.Images[i].Names {
 			if !seen[name] {

@@ -65,7 +65,7 @@ func (ix *Index) inFlightByNode() map[string]int64 {
 	}
 	for _, r := range ix.pods {
 		if r.applied && r.owner != ownerBound {
-			count(r.node, r.load)
+			count(r.node, *r.load)
 		}
 	}
 	return sum

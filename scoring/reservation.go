@@ -84,8 +84,8 @@ func (ix *Index) ownershipOf(pod *storedPod, since, now time.Time) ownership {
 // while we watch, now, since another machine's clock says little about the age of
 // a pod that was created a moment ago. Call under lock.
 func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
-	if !ix.Synced() && pod.created.Before(now) {
-		return pod.created
+	if created := time.Unix(pod.created, 0); !ix.Synced() && created.Before(now) {
+		return created
 	}
 	return now
 }

@@ -2,8 +2,8 @@ package scoring
 
 import (
 	"slices"
+	"strconv"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,27 +21,39 @@ type storedPod struct {
 	namespace, name string
 	uid             types.UID
 	resourceVersion string
-	created         time.Time
-	// nodeName and nominated are the node that the pod is bound to, and the one that
-	// it is to get after preemption.
-	nodeName, nominated string
+	// nodeName is the node that the pod is bound to.
+	nodeName string
+	// created is in seconds since 1970.
+	created int64
 	// over: it succeeded or failed; refused: it failed because its node did not take it.
 	over, failed, refused bool
 	deleting              bool
+	// follows: nothing in the pod keeps the scheduler from following its terms.
+	follows bool
+	// expects: it is new, asks for GPUs and is one that we should have been asked about,
+	// apart from its namespace.
+	expects bool
+	// load is shared with other pods that take the same.
+	load *load
+	*placement
+}
+
+// placement is what a pod says about where it is to go: few do, and once they are
+// bound little of it matters.
+type placement struct {
+	// nominated is the node that the pod is to get after preemption.
+	nominated string
 	// admission, steering and target are our annotations.
 	admission        types.UID
 	steering, target string
-	// follows: nothing in the pod keeps the scheduler from following its terms.
-	follows bool
 	// listed are the nodes that its terms name, by falling weight; nil once it is bound.
 	listed []string
 	// landing says where it is by its terms, if it is bound and steered.
 	landing Landing
-	// expects: it is new, asks for GPUs and is one that we should have been asked about,
-	// apart from its namespace.
-	expects bool
-	load    load
 }
+
+// noPlacement is that of most pods.
+var noPlacement = &placement{}
 
 // GetObjectMeta is what an informer needs to know of what it keeps.
 func (p *storedPod) GetObjectMeta() metav1.Object {
@@ -59,23 +71,36 @@ func (ix *Index) TransformPod(obj any) (any, error) {
 
 // newStoredPod reduces a Pod to what the index reads.
 func (ix *Index) newStoredPod(pod *corev1.Pod) *storedPod {
-	steering := pod.Annotations[config.AnnotationSteering]
 	p := &storedPod{
 		namespace: ix.texts.one(pod.Namespace), name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
-		created:  pod.CreationTimestamp.Time,
-		nodeName: ix.texts.one(pod.Spec.NodeName), nominated: ix.texts.one(pod.Status.NominatedNodeName),
+		created:   pod.CreationTimestamp.Unix(),
+		nodeName:  ix.texts.one(pod.Spec.NodeName),
 		over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		failed:    pod.Status.Phase == corev1.PodFailed,
 		refused:   refusedByNode(pod),
 		deleting:  pod.DeletionTimestamp != nil,
-		admission: types.UID(pod.Annotations[config.AnnotationAdmission]),
-		steering:  ix.texts.one(steering), target: ix.texts.one(pod.Annotations[config.AnnotationTarget]),
-		follows: followsTerms(ix.cfg, pod),
-		load:    ix.podLoad(pod),
+		follows:   followsTerms(ix.cfg, pod),
+		load:      ix.loads.one(ix.podLoad(pod)),
+		placement: ix.newPlacement(pod),
+	}
+	if pod.Spec.NodeName == "" {
+		p.expects = expectsSteering(ix.cfg, pod) && len(demandOf(pod, ix.cfg.Resources, false).GPUs) > 0
+	}
+	return p
+}
+
+func (ix *Index) newPlacement(pod *corev1.Pod) *placement {
+	steering := pod.Annotations[config.AnnotationSteering]
+	admission, target := pod.Annotations[config.AnnotationAdmission], pod.Annotations[config.AnnotationTarget]
+	if steering == "" && admission == "" && target == "" && pod.Status.NominatedNodeName == "" {
+		return noPlacement
+	}
+	p := &placement{
+		nominated: ix.texts.one(pod.Status.NominatedNodeName), admission: types.UID(admission),
+		steering: ix.texts.one(steering), target: ix.texts.one(target),
 	}
 	if pod.Spec.NodeName == "" {
 		p.listed = ix.texts.all(listedNodes(pod))
-		p.expects = expectsSteering(ix.cfg, pod) && len(demandOf(pod, ix.cfg.Resources, false).GPUs) > 0
 	} else if p.steered() {
 		p.landing = landingOf(pod)
 	}
@@ -83,7 +108,7 @@ func (ix *Index) newStoredPod(pod *corev1.Pod) *storedPod {
 }
 
 // steered tells whether the pod has terms of ours.
-func (p *storedPod) steered() bool {
+func (p *placement) steered() bool {
 	return p.steering == config.SteeringRanked || p.steering == config.SteeringLate
 }
 
@@ -115,13 +140,21 @@ func (ix *Index) TransformNode(obj any) (any, error) {
 // newStoredNode reduces a Node to what the index reads. After a heartbeat that is what
 // the index has already, and shared with it.
 func (ix *Index) newStoredNode(object *corev1.Node) *storedNode {
-	n := newNode(object, ix.rules, &ix.texts)
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if known := ix.states[n.object.Name]; known != nil && known.node != nil && known.equal(n) {
-		n = known.node
+	n := ix.known(object.Name)
+	if n == nil || !n.describes(object, ix.rules) {
+		n = newNode(object, ix.rules, &ix.texts)
 	}
 	return &storedNode{node: n, resourceVersion: object.ResourceVersion}
+}
+
+// known returns what the index has of a node, nil for nothing.
+func (ix *Index) known(name string) *node {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if s := ix.states[name]; s != nil {
+		return s.node
+	}
+	return nil
 }
 
 // texts holds each of the texts that thousands of objects have in common once: names
@@ -182,4 +215,38 @@ func (t *texts) locked(text string) string {
 	}
 	t.held[text] = text
 	return text
+}
+
+// loads holds each of the loads that thousands of pods have in common once.
+type loads struct {
+	mu   sync.Mutex
+	held map[string]*load
+}
+
+// maxLoads is when all are forgotten: many more than kinds of pods in a cluster.
+const maxLoads = 10_000
+
+// one returns a load that is the same as l.
+func (h *loads) one(l load) *load {
+	key := make([]byte, 0, 256)
+	key = strconv.AppendInt(append(key, 'p'), l.pods, 10)
+	key = strconv.AppendInt(append(key, 'c'), l.scoringCPU, 10)
+	key = strconv.AppendInt(append(key, 'm'), l.scoringMemory, 10)
+	for _, list := range []amounts{l.requests, l.occupants, l.terminating} {
+		key = append(key, ';')
+		for _, a := range list {
+			key = strconv.AppendInt(append(append(key, a.name...), '='), a.value, 10)
+			key = append(key, ',')
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held := h.held[string(key)]; held != nil {
+		return held
+	}
+	if h.held == nil || len(h.held) >= maxLoads {
+		h.held = map[string]*load{}
+	}
+	h.held[string(key)] = &l
+	return &l
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"net/http"
 	"runtime/debug"
@@ -147,10 +148,7 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 		// Not every ResponseWriter can set deadlines; the real server's can.
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	}
-	var buffer bytes.Buffer
-	buffer.Grow(int(min(max(r.ContentLength, 0), maxUnreadBytes)) + bytes.MinRead) // what ReadFrom wants to spare
-	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes))
-	body := buffer.Bytes()
+	body, err := readAll(http.MaxBytesReader(w, r.Body, maxBodyBytes), r.ContentLength)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
 	}
@@ -160,6 +158,17 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 	// Only now, so that nothing waits for the rest of a body that was given up.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	return body, nil
+}
+
+// readAll reads everything, of which the sender says how long it is; negative: unknown.
+func readAll(from io.Reader, length int64) ([]byte, error) {
+	if length < 0 || length > maxUnreadBytes {
+		return io.ReadAll(from)
+	}
+	var buffer bytes.Buffer
+	buffer.Grow(int(length) + bytes.MinRead) // what ReadFrom wants to spare
+	_, err := buffer.ReadFrom(from)
+	return buffer.Bytes(), err
 }
 
 // decodeReview decodes the request of a valid admission.k8s.io/v1 review.

@@ -17,8 +17,12 @@ const maxSquares = 16
 // nodeGroup is nodes of one kind, drawn together.
 type nodeGroup struct {
 	Title string
+	// Label is the text alternative of the drawing.
+	Label string
 	Cells []cell
 	nodes int
+	// occupied nodes have a GPU pod.
+	occupied int
 }
 
 // cell is the drawing of the GPUs of one resource on a node: used squares of all.
@@ -44,9 +48,14 @@ func (s *Scenario) groups() []nodeGroup {
 		g := &groups[len(groups)-1]
 		g.Cells = append(g.Cells, cells(&nodes[i])...)
 		g.nodes++
+		if nodes[i].Occupied() {
+			g.occupied++
+		}
 	}
 	for i := range groups {
-		groups[i].Title = plural(groups[i].nodes, "node") + " with " + groups[i].Title
+		g := &groups[i]
+		g.Title = plural(g.nodes, "node") + " with " + g.Title
+		g.Label = "Drawing of " + g.Title + ", " + whole(g.occupied) + " occupied; the table of all nodes has the same content"
 	}
 	return groups
 }

@@ -28,9 +28,9 @@ type page struct {
 
 // pageMap is the drawing of one scenario.
 type pageMap struct {
-	Title, Label string
-	Groups       []nodeGroup
-	Kept         []string
+	Title, Caption string
+	Groups         []nodeGroup
+	Kept           []string
 }
 
 // pageRow is a node in the table of all nodes.
@@ -48,8 +48,8 @@ func (r *Report) WriteHTML(out io.Writer) error {
 		f := &s.Figures
 		p.Maps = append(p.Maps, pageMap{
 			Title: s.Title,
-			Label: "Drawing of all nodes: " + plural(f.Occupied, "node") + " occupied, " + whole(f.Empty) + " empty, " +
-				whole(f.Removable) + " of them removable. The table of all nodes below has the same content.",
+			Caption: plural(f.Occupied, "node") + " occupied, " + whole(f.Empty) + " empty, " +
+				whole(f.Removable) + " of them removable.",
 			Groups: s.groups(), Kept: s.keptLines(),
 		})
 	}
