@@ -19,6 +19,8 @@ TESTFLAGS ?=
 
 GO ?= go
 CONTAINER_TOOL ?= docker
+# The browser of make test-browser.
+CHROMIUM ?= $(shell command -v chromium || command -v chromium-browser || command -v google-chrome)
 # The race detector needs a C compiler; without one the tests run without it.
 RACE ?= $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 MODULE := github.com/gpu-binpacker/gpu-binpacker
@@ -69,6 +71,23 @@ test-integration: testbed ## Run the tests on a real control plane and those of 
 test-observability: ## Test metrics, alerts, runbooks and dashboard against each other.
 	cd test/observability && $(GO) test -count=1 -timeout 30m $(TESTFLAGS) ./...
 
+# Needs a browser, so it is no part of make test. Screenshots are in
+# bin/reports/browser.
+.PHONY: test-browser
+test-browser: check-browser build test/browser/node_modules ## Open the HTML pages in headless Chromium; needs Node.js and npm as well.
+	cd test && $(GO) run ./browser/pages -results browser/testdata/packing.json -output ../bin/browser
+	cd test/browser && CHROMIUM='$(CHROMIUM)' node --test --test-concurrency=1 --test-reporter=spec
+
+.PHONY: check-browser
+check-browser:
+	@test -n '$(CHROMIUM)' || { echo 'test-browser: no Chromium found; install it (on Debian: apt-get install chromium) or set CHROMIUM=path'; exit 1; }
+	@command -v npm > /dev/null || { echo 'test-browser: no npm found; install Node.js 20 or newer with npm'; exit 1; }
+	@node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2> /dev/null || { echo 'test-browser: needs Node.js 20 or newer'; exit 1; }
+
+test/browser/node_modules: test/browser/package.json test/browser/package-lock.json
+	cd test/browser && npm ci
+	@touch $@
+
 # All faults at their full size; test-integration has the short form.
 SOAKTIME ?= 30m
 
@@ -111,7 +130,7 @@ image-engine: ## Build the image IMAGE for this machine's platform with CONTAINE
 	$(CONTAINER_TOOL) build --build-arg VERSION='$(VERSION)' -t '$(IMAGE)' .
 
 .PHONY: manifests
-manifests: generate ## Render everything to install, with IMAGE, into bin/install.yaml.
+manifests: match-conditions ## Render everything to install, with IMAGE, into bin/install.yaml.
 	@mkdir -p bin/manifests
 	@printf '%s\n' \
 		'apiVersion: kustomize.config.k8s.io/v1beta1' \
@@ -154,11 +173,15 @@ clean: ## Remove everything that was built.
 ##@ Develop
 
 .PHONY: generate
-generate: ## Update the generated manifests and the chart's generated files.
+generate: match-conditions ## Update the generated manifests and the chart's generated files.
+	cd test && $(GO) run ./chart/cmd/generate
+
+# What make manifests needs up to date: the webhook's filter.
+.PHONY: match-conditions
+match-conditions:
 	@mkdir -p bin
 	@$(MAKE) --no-print-directory -s print-match-conditions > bin/match_conditions.yaml
 	mv bin/match_conditions.yaml config/webhook/match_conditions.yaml
-	cd test && $(GO) run ./chart/cmd/generate
 
 .PHONY: print-match-conditions
 print-match-conditions:
