@@ -110,10 +110,13 @@ func one(b bool) int64 {
 	return 0
 }
 
-// class is the style of a node.
+// class is the style of a node; a removable one can be out as well.
 func class(n *simulate.Node) string {
+	out := n.Out != scoring.NodeFeasible
 	switch {
-	case n.Out != scoring.NodeFeasible:
+	case out && n.Removable():
+		return "gone out"
+	case out:
 		return "out"
 	case n.Removable():
 		return "gone"

@@ -16,9 +16,11 @@ const (
 	headHeight  = 74
 	labelWidth  = 90
 	columnGap   = 70
+	legendSpace = 30
 	fontFamily  = "system-ui, sans-serif"
 	usedColor   = "#2f6fde"
 	freeColor   = "#d9dee7"
+	edgeColor   = "#7b8698" // around free GPUs, which are hardly seen on white
 	textColor   = "#1d2430"
 	mutedColor  = "#667085"
 	canvasColor = "#ffffff"
@@ -33,11 +35,11 @@ func (e entry) picture() []byte {
 	}{{"without", e.Without}, {"with gpu-binpacker", e.With}}
 	columnWidth := labelWidth + e.With.Nodes[0].GPUs*(cell+gap)
 	width := 2*margin + 2*columnWidth + columnGap
-	height := headHeight + len(e.With.Nodes)*rowHeight + margin
+	height := headHeight + len(e.With.Nodes)*rowHeight + legendSpace + margin
 	var out bytes.Buffer
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="%s">`+"\n",
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="%s" role="img" aria-labelledby="title">`+"\n",
 		width, height, width, height, fontFamily)
-	fmt.Fprintf(&out, `<title>%s: %d nodes used without, %d with gpu-binpacker</title>`+"\n", html.EscapeString(e.Title), e.Without.NodesUsed, e.With.NodesUsed)
+	fmt.Fprintf(&out, `<title id="title">%s: %d nodes used without, %d with gpu-binpacker</title>`+"\n", html.EscapeString(e.Title), e.Without.NodesUsed, e.With.NodesUsed)
 	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="%s"/>`+"\n", width, height, canvasColor)
 	text(&out, margin, 26, 14, textColor, e.Title)
 	for i, c := range columns {
@@ -47,6 +49,7 @@ func (e entry) picture() []byte {
 			drawNode(&out, x, headHeight+row*rowHeight, node)
 		}
 	}
+	legend(&out, height-margin-cell)
 	fmt.Fprintln(&out, "</svg>")
 	return out.Bytes()
 }
@@ -54,12 +57,25 @@ func (e entry) picture() []byte {
 func drawNode(out *bytes.Buffer, x, y int, node scenario.NodeUse) {
 	text(out, x, y+cell-3, 11, mutedColor, node.Name)
 	for i := range node.GPUs {
-		color := freeColor
-		if i < node.Used() {
-			color = usedColor
-		}
-		fmt.Fprintf(out, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", x+labelWidth+i*(cell+gap), y, cell, cell, color)
+		square(out, x+labelWidth+i*(cell+gap), y, i < node.Used())
 	}
+}
+
+// square draws a GPU; the edge of a free one lies within its place.
+func square(out *bytes.Buffer, x, y int, used bool) {
+	if used {
+		fmt.Fprintf(out, `<rect x="%d" y="%d" width="%d" height="%d" rx="2" fill="%s"/>`+"\n", x, y, cell, cell, usedColor)
+		return
+	}
+	fmt.Fprintf(out, `<rect x="%d.5" y="%d.5" width="%d" height="%d" rx="2" fill="%s" stroke="%s"/>`+"\n",
+		x, y, cell-1, cell-1, freeColor, edgeColor)
+}
+
+func legend(out *bytes.Buffer, y int) {
+	square(out, margin, y, true)
+	text(out, margin+cell+6, y+cell-3, 11, textColor, "GPU in use")
+	square(out, margin+labelWidth, y, false)
+	text(out, margin+labelWidth+cell+6, y+cell-3, 11, textColor, "free GPU; a row is a node")
 }
 
 func text(out *bytes.Buffer, x, y, size int, color, content string) {

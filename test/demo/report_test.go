@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/scenario"
 )
@@ -72,9 +76,56 @@ func TestPictures(t *testing.T) {
 			rects++
 		}
 	}
-	if rects != 1+2*2*2 { // the canvas; two columns of two nodes with two GPUs
-		t.Errorf("%d rectangles, want 9", rects)
+	if rects != 1+2*2*2+2 { // the canvas; two columns of two nodes with two GPUs; the legend
+		t.Errorf("%d rectangles, want 11", rects)
 	}
+}
+
+var update = flag.Bool("update", false, "write testdata/demo.html")
+
+// The page is what testdata/demo.html is, which test/browser opens in a browser.
+func TestPage(t *testing.T) {
+	page, err := burst().page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join("testdata", pageFile)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, page, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; write it with go test ./demo -update", err)
+	}
+	if diff := cmp.Diff(string(want), string(page)); diff != "" {
+		t.Errorf("%s: %s", path, diff)
+	}
+}
+
+// burst is a report as the demo writes it: 64 pods on 16 nodes with 8 GPUs, 4 on
+// each without and 8 on each of 8 with us, and what is left when a node's pods end.
+func burst() report {
+	place := func(perNode, pods int) result {
+		var p scenario.Placement
+		for i := range 16 {
+			node := scenario.NodeUse{Name: fmt.Sprintf("burst-%02d", i), GPUs: 8}
+			for range min(perNode, pods) {
+				node.Pods = append(node.Pods, 1)
+				pods--
+			}
+			p.Nodes = append(p.Nodes, node)
+		}
+		return newResult(p)
+	}
+	return report{Scenarios: []entry{{
+		Name: "burst", Title: "a ReplicaSet of 64 one-GPU pods, created at once, on 16 nodes with 8 GPUs",
+		Without: place(4, 64), With: place(8, 64), Emptied: place(8, 56), Ideal: 8,
+	}}}
 }
 
 // The demo fails when it did not show what it promises.

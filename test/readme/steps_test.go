@@ -24,6 +24,7 @@ var steps = map[string]step{
 	"make demo":          {why: "takes minutes; its scenarios are tested in test/e2e", instead: printOnly},
 	"make test":          {why: "this test is a part of it", instead: printOnly},
 	"make test-unit":     {why: "CI runs it as part of make test", instead: printOnly},
+	"make test-browser":  {why: "needs a browser; CI runs it", instead: printOnly},
 	"make lint":          {why: "takes minutes; CI runs it", instead: printOnly},
 	"make verify":        {why: "takes minutes; CI runs it", instead: printOnly},
 	"make bench-packing": {why: "takes minutes", instead: printOnly},
