@@ -21,15 +21,19 @@ type step struct {
 
 // steps are by the text of the command.
 var steps = map[string]step{
-	"make demo":          {why: "takes minutes; its scenarios are tested in test/e2e", instead: printOnly},
-	"make test":          {why: "this test is a part of it", instead: printOnly},
-	"make test-unit":     {why: "CI runs it as part of make test", instead: printOnly},
-	"make test-browser":  {why: "needs a browser; CI runs it", instead: printOnly},
-	"make lint":          {why: "takes minutes; CI runs it", instead: printOnly},
-	"make verify":        {why: "takes minutes; CI runs it", instead: printOnly},
-	"make bench-packing": {why: "takes minutes", instead: printOnly},
-	"make test-faults":   {why: "takes ten minutes; make test has the short form", instead: printOnly},
-	"make soak":          {why: "takes half an hour", instead: printOnly},
+	"make demo":                    {why: "takes minutes; its scenarios are tested in test/e2e", instead: printOnly},
+	"make test":                    {why: "this test is a part of it", instead: printOnly},
+	"make test-unit":               {why: "CI runs it as part of make test", instead: printOnly},
+	"make test-browser":            {why: "needs a browser; CI runs it", instead: printOnly},
+	"make lint":                    {why: "takes minutes; CI runs it", instead: printOnly},
+	"make verify":                  {why: "takes minutes; CI runs it", instead: printOnly},
+	"make bench-packing":           {why: "takes minutes", instead: printOnly},
+	"make bench-packing MODE=full": {why: "takes hours", instead: printOnly},
+	"make bench-admission":         {why: "takes an hour", instead: printOnly},
+	"make bench-scale":             {why: "takes ten minutes", instead: printOnly},
+	"make bench-e2e E2EFLAGS='-pods 1500 -runs 1'": {why: "takes minutes", instead: printOnly},
+	"make test-faults": {why: "takes ten minutes; make test has the short form", instead: printOnly},
+	"make soak":        {why: "takes half an hour", instead: printOnly},
 
 	"bin/gpu-binpacker report --html report.html": {after: reported},
 	"make image": {
