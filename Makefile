@@ -45,7 +45,7 @@ MODULES := . test test/certmanager test/observability
 help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} \
 		/^##@ / {printf "\n%s\n", substr($$0, 5)} \
-		/^[a-z-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+		/^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: testbed ## Show the packing on a real control plane on this machine.
@@ -173,8 +173,8 @@ clean: ## Remove everything that was built.
 ##@ Develop
 
 .PHONY: generate
-generate: match-conditions ## Update the generated manifests and the chart's generated files.
-	cd test && $(GO) run ./chart/cmd/generate
+generate: match-conditions ## Update the generated manifests, chart files and docs/configuration.md.
+	cd test && $(GO) run ./chart/cmd/generate && $(GO) run ./configdoc
 
 # What make manifests needs up to date: the webhook's filter.
 .PHONY: match-conditions

@@ -24,13 +24,21 @@ type Scheduler struct {
 // PluginWeights are the weights of the scheduler's score plugins, 0 to 100; 0
 // means that the plugin is disabled. NodeAffinity must be at least 1.
 type PluginWeights struct {
-	NodeAffinity       int64 `json:"nodeAffinity"`
-	TaintToleration    int64 `json:"taintToleration"`
-	PodTopologySpread  int64 `json:"podTopologySpread"`
-	InterPodAffinity   int64 `json:"interPodAffinity"`
-	NodeResourcesFit   int64 `json:"nodeResourcesFit"`
+	// NodeAffinity is the weight of that score plugin, 1 to 100.
+	NodeAffinity int64 `json:"nodeAffinity"`
+	// TaintToleration is the weight of that plugin, 0 (disabled) to 100.
+	TaintToleration int64 `json:"taintToleration"`
+	// PodTopologySpread is the weight of that plugin, 0 to 100.
+	PodTopologySpread int64 `json:"podTopologySpread"`
+	// InterPodAffinity is the weight of that plugin, 0 to 100.
+	InterPodAffinity int64 `json:"interPodAffinity"`
+	// NodeResourcesFit is the weight of that plugin, 0 to 100.
+	NodeResourcesFit int64 `json:"nodeResourcesFit"`
+	// BalancedAllocation is the weight of that plugin (NodeResourcesBalancedAllocation),
+	// 0 to 100.
 	BalancedAllocation int64 `json:"balancedAllocation"`
-	ImageLocality      int64 `json:"imageLocality"`
+	// ImageLocality is the weight of that plugin, 0 to 100.
+	ImageLocality int64 `json:"imageLocality"`
 }
 
 // ScoringStrategy is the scoringStrategy of NodeResourcesFitArgs.

@@ -31,7 +31,7 @@ func documents(t *testing.T) []string {
 var (
 	links     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	paths     = regexp.MustCompile("`((?:cli|config|docs|scoring|test|webhook)/[A-Za-z0-9._/*-]*)`|-[fk] (config/[A-Za-z0-9._/-]+)")
-	targets   = regexp.MustCompile("(?m)(?:^|`)make ([a-z-]+)")
+	targets   = regexp.MustCompile("(?m)(?:^|`)make ([a-z0-9-]+)")
 	headings  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInSlug = regexp.MustCompile(`[^a-z0-9 _-]`)
 )
