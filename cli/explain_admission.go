@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // ExplainedAdmission is what was decided about a pod when it was created, as its
@@ -41,7 +42,7 @@ type ExplainedTerm struct {
 // pastOf reads what was decided from an existing pod.
 func pastOf(pod *corev1.Pod) *ExplainedAdmission {
 	a := &ExplainedAdmission{
-		Steering: cmp.Or(pod.Annotations[config.AnnotationSteering], steeringNone),
+		Steering: cmp.Or(pod.Annotations[config.AnnotationSteering], webhook.SteeringNone),
 		Target:   pod.Annotations[config.AnnotationTarget],
 		Node:     pod.Spec.NodeName,
 	}

@@ -6,26 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
-
-// explainUID stands in patches for the UID of the admission request, which only
-// the API server can give.
-const explainUID types.UID = "00000000-0000-0000-0000-000000000000"
 
 // verdict is what the webhook does with a pod.
 type verdict struct {
@@ -53,101 +41,50 @@ func (r *recorder) Decide(ctx context.Context, request scoring.Request) scoring.
 	return e.Decision
 }
 
-// decide runs the webhook's own handler on the pod.
+// decide puts the pod through the webhook's own handler.
 func decide(ctx context.Context, cfg config.Configuration, scorer *scoring.Scorer, pod *corev1.Pod) (*verdict, error) {
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the pod: %w", err)
-	}
-	// A person can wait longer than an admission, and looks at every node.
-	cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
-	registry := prometheus.NewRegistry()
 	r := &recorder{scorer: scorer, explained: make(chan scoring.Explanation, 1)}
-	handler := webhook.NewHandler(cfg, r, webhook.NewMetrics(registry), logr.Discard())
-	response := handler.Handle(ctx, creation(pod, raw))
-	if err := ctx.Err(); err != nil {
+	trial, err := webhook.Try(ctx, cfg, r, pod)
+	if err != nil {
 		return nil, err
 	}
-	v := &verdict{patch: response.Patch}
-	if v.steering, v.reason, err = counted(registry); err != nil {
-		return nil, err
-	}
-	if cfg.Mode == config.ModeDryRun && v.steering != steeringNone {
+	v := &verdict{patch: trial.Patch, steering: trial.Steering, reason: trial.Reason}
+	if cfg.Mode == config.ModeDryRun && v.steering != webhook.SteeringNone {
 		v.steering = config.SteeringDryRun
 	}
 	select {
 	case v.Explanation = <-r.explained:
 	default: // the pod is left alone whatever the nodes are like
-		v.Explanation = scorer.Explain(ctx, scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: explainUID, DryRun: true})
+		v.Explanation = scorer.Explain(ctx, scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: webhook.TrialUID, DryRun: true})
 	}
-	if v.steering == steeringNone {
+	if v.steering == webhook.SteeringNone {
 		v.Decision = scoring.Decision{Reason: v.reason} // what it might have been does not count
 	}
-	v.patched, err = patched(raw, response.Patch)
+	v.patched, err = patched(pod, trial.Patch)
 	return v, err
 }
 
-// creation is the API server's request for the creation of a pod, on trial.
-func creation(pod *corev1.Pod, raw []byte) admission.Request {
-	dryRun := true
-	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-		UID:       explainUID,
-		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "Pod"},
-		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "pods"},
-		Namespace: pod.Namespace,
-		Operation: admissionv1.Create,
-		Object:    runtime.RawExtension{Raw: raw},
-		DryRun:    &dryRun,
-	}}
-}
-
-// steeringNone is the handler's word for a pod that is not steered.
-const steeringNone = "none"
-
-// counted reads from the metrics of a handler what came of its one request.
-func counted(registry *prometheus.Registry) (steering string, reason scoring.Reason, err error) {
-	families, err := registry.Gather()
-	if err != nil {
-		return "", "", fmt.Errorf("reading the handler's metrics: %w", err)
-	}
-	for _, family := range families {
-		if family.GetName() != "gpu_binpacker_decisions_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			if metric.GetCounter().GetValue() == 0 {
-				continue
-			}
-			for _, label := range metric.GetLabel() {
-				switch label.GetName() {
-				case "steering":
-					steering = label.GetValue()
-				case "reason":
-					reason = scoring.Reason(label.GetValue())
-				}
-			}
-			return steering, reason, nil
-		}
-	}
-	return "", "", fmt.Errorf("the handler counted no decision")
-}
-
 // patched applies a JSON patch to a pod.
-func patched(raw, patch []byte) (*corev1.Pod, error) {
-	if patch != nil {
-		decoded, err := jsonpatch.DecodePatch(patch)
-		if err != nil {
-			return nil, fmt.Errorf("decoding the patch: %w", err)
-		}
-		if raw, err = decoded.Apply(raw); err != nil {
-			return nil, fmt.Errorf("applying the patch: %w", err)
-		}
+func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
+	if patch == nil {
+		return pod, nil
 	}
-	pod := &corev1.Pod{}
-	if err := json.Unmarshal(raw, pod); err != nil {
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod: %w", err)
+	}
+	decoded, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, fmt.Errorf("decoding the patch: %w", err)
+	}
+	if raw, err = decoded.Apply(raw); err != nil {
+		return nil, fmt.Errorf("applying the patch: %w", err)
+	}
+	out := &corev1.Pod{}
+	if err := json.Unmarshal(raw, out); err != nil {
 		return nil, fmt.Errorf("decoding the patched pod: %w", err)
 	}
-	return pod, nil
+	return out, nil
 }
 
 // excludedNamespaces are never called for, whatever their labels: those of the

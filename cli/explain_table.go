@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // maxShownCandidates is how many candidates a table has without --all.
@@ -59,7 +60,7 @@ func (v *explanationView) printHeader(e *Explanation) {
 		v.labelled("Fix", e.Webhook.Fixes[i])
 	}
 	condition := ""
-	if !e.Webhook.Called && e.Decision.Steering != steeringNone {
+	if !e.Webhook.Called && e.Decision.Steering != webhook.SteeringNone {
 		condition = "if the webhook were called: "
 	}
 	v.labelled(now, condition+e.Decision.Text)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // data is the path of a file of these tests.
@@ -196,7 +197,7 @@ func TestExplainConfiguration(t *testing.T) {
 		"dry run":           {"mode: DryRun", "job.yaml", config.SteeringDryRun, "it would be steered to gpu-1", false},
 		"dry run, late":     {"mode: DryRun", "job-large.yaml", config.SteeringDryRun, "it would get late steering", false},
 		"late":              {"mode: Enforce", "job-large.yaml", config.SteeringLate, "late steering", true},
-		"late switched off": {"lateSteering: {mode: \"Off\"}", "job-large.yaml", steeringNone, "no node can take it now", false},
+		"late switched off": {"lateSteering: {mode: \"Off\"}", "job-large.yaml", webhook.SteeringNone, "no node can take it now", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := writeFile(t, "apiVersion: "+config.APIVersion+"\nkind: "+config.Kind+"\n"+tc.configuration+"\n")

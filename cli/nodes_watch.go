@@ -102,16 +102,16 @@ func feed(ctx context.Context, clients kubernetes.Interface, index *scoring.Inde
 	core := factory.Core().V1()
 	var synced []cache.InformerSynced
 	for _, source := range []struct {
-		what     string
-		informer cache.SharedIndexInformer
-		strip    cache.TransformFunc
-		handler  cache.ResourceEventHandler
+		what      string
+		informer  cache.SharedIndexInformer
+		transform cache.TransformFunc
+		handler   cache.ResourceEventHandler
 	}{
 		{"namespaces", core.Namespaces().Informer(), metadataOnly, index.NamespaceHandler()},
 		{"nodes", core.Nodes().Informer(), index.TransformNode, index.NodeHandler()},
 		{"pods", core.Pods().Informer(), index.TransformPod, index.PodHandler()},
 	} {
-		if err := source.informer.SetTransform(source.strip); err != nil {
+		if err := source.informer.SetTransform(source.transform); err != nil {
 			return fmt.Errorf("watching %s: %w", source.what, err)
 		}
 		onError := func(_ context.Context, _ *cache.Reflector, err error) {

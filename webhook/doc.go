@@ -11,6 +11,7 @@
 //   - operations.go: from that to JSON patch operations
 //   - encode.go: the patch as text
 //   - outcome.go: what came of a request, for log and metrics
+//   - trial.go: all of this for a pod that nobody creates
 //   - metrics.go: the metrics
 //   - occupancy.go: the metrics of how GPUs are spread over nodes
 //   - calls.go: is anybody calling?

@@ -16,6 +16,10 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 )
 
+// SteeringNone is the kind of outcome of a pod that is not steered, beside those of
+// package config.
+const SteeringNone = "none"
+
 // outcome is what came of a request, for the response, the log and the metrics.
 type outcome struct {
 	// reason says why the pod is not ranked, if it is not.
@@ -39,7 +43,7 @@ func (o *outcome) steering() string {
 	case o.reason == scoring.ReasonNothingFits && o.decision.Late != nil:
 		return config.SteeringLate
 	default:
-		return "none"
+		return SteeringNone
 	}
 }
 
