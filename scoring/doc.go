@@ -28,6 +28,7 @@
 //   - images.go: which images are on how many nodes
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
+//   - peers.go: what other replicas decide at the same time
 //   - landing.go: where steered pods went
 //   - occupancy.go: how GPUs are spread over nodes, for metrics
 //   - unsteered.go: GPU pods that appear without a decision of ours

@@ -40,6 +40,7 @@ type Index struct {
 	// reservations: admission UID -> what a decision holds until its pod is seen.
 	reservations map[types.UID]reservation
 	expiries     expiries
+	peers        peers
 	// enabled: namespaces that opted in. targets: the records of each namespace
 	// whose owner is the target.
 	enabled map[string]bool
@@ -165,6 +166,7 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 	ix.expire(now)
 	ix.noteRefusal(pod, now)
 	record, known := ix.pods[pod.uid]
+	own := !known && ix.reserved(pod)
 	if !known {
 		// The pod takes its request over from the reservation. Only when first
 		// seen: a copy of the pod carries the same annotation.
@@ -188,6 +190,9 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 	case next.owner == ownerTarget && record.owner == ownerTarget && record.load.equal(*load):
 		return landed // it still waits; where it is expected was decided when it came
 	case next.owner == ownerTarget:
+		if !known && ix.enabled[pod.namespace] {
+			ix.seePending(own)
+		}
 		ix.charge(record, ownership{})
 		next.node = ix.expectedNode(pod, next.node, *load)
 		if ix.tooLarge(next.node, *load) {

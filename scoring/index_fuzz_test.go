@@ -67,6 +67,11 @@ func (w *world) checkSums() {
 	for _, r := range w.reservations {
 		want[r.node] = want[r.node].plus(1, r.load)
 	}
+	for _, h := range w.peers.held {
+		if !h.over {
+			want[h.node] = want[h.node].plus(1, h.load)
+		}
+	}
 	for name, state := range w.states {
 		if !state.used.equal(want[name]) {
 			w.t.Fatalf("used on %s: %+v, but charged: %+v", name, state.used, want[name])

@@ -48,6 +48,8 @@ type reservation struct {
 	until     time.Time
 	// calls is how many requests were decided under its UID.
 	calls int
+	// held is the room held for what other replicas decide in the meantime.
+	held []*heldRoom
 }
 
 // ownership says where a pod of the API counts, and until when (zero: no limit).
@@ -94,15 +96,57 @@ func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
 // that its terms list, by falling weight, with room. Usually that is the target.
 // But when another replica decided at the same time the target may be taken
 // twice; who is too much there goes on to the next listed node, and must be
-// counted on it, or every later decision would be off by as much. Without room
-// on any of them the pod counts on its target. Call under lock.
+// counted on it, or every later decision would be off by as much. When the others
+// have taken all of them, it will push one of theirs further, so it counts on the
+// next node in packing order. Call under lock.
 func (ix *Index) expectedNode(pod *storedPod, target string, l load) string {
 	for _, name := range pod.listed {
-		if state := ix.states[name]; state != nil && hasRoom(state, l.requests) {
+		if ix.hasRoomOn(name, l) {
 			return name
 		}
 	}
+	if next := ix.nextWithRoom(target, l); next != "" {
+		return next
+	}
 	return target
+}
+
+// entriesForNext is how many nodes with enough GPUs are looked at for one that has
+// enough of the rest too.
+const entriesForNext = 16
+
+// nextWithRoom returns the first node in packing order with room for a load like
+// those that were decided about together with that target, empty if none is at hand.
+// Call under lock.
+func (ix *Index) nextWithRoom(target string, l load) (name string) {
+	p, visited := ix.poolWith(target, l), 0
+	if p == nil {
+		return ""
+	}
+	p.tree.Ascend(func(e entry) bool {
+		visited++
+		if hasRoom(e.state, l.requests) {
+			name = e.state.object.Name
+		}
+		return name == "" && visited < entriesForNext
+	})
+	return name
+}
+
+// poolWith returns the pool used last of pods that ask for as many GPUs as the load
+// and may go to that node, nil if there is none. Call under lock.
+func (ix *Index) poolWith(node string, l load) (last *pool) {
+	s := ix.states[node]
+	if s == nil || s.node == nil {
+		return nil
+	}
+	for kind, p := range ix.pools {
+		if l.occupants.get(kind.gpu) > 0 && l.requests.get(kind.gpu) == kind.count &&
+			p.member(s.node)&eligible != 0 && (last == nil || p.used > last.used) {
+			last = p
+		}
+	}
+	return last
 }
 
 // tooLarge tells whether a node could not even take the pod if it were empty: a
@@ -166,8 +210,9 @@ func (ix *Index) reserve(d *Decision, request Request, demand *Demand, now time.
 		calls:     calls + 1,
 		until:     now.Add(ix.cfg.InFlight.ReservationTTL.Duration),
 	}
-	ix.reservations[d.UID] = r
 	ix.apply(1, r.charge)
+	r.held = ix.hold(d, r.load)
+	ix.reservations[d.UID] = r
 	heap.Push(&ix.expiries, expiry{at: r.until, reservation: d.UID})
 	return true
 }
@@ -178,7 +223,15 @@ func (ix *Index) release(uid types.UID, namespace string) {
 	if r, ok := ix.reservations[uid]; ok && r.namespace == namespace {
 		delete(ix.reservations, uid)
 		ix.apply(-1, r.charge)
+		ix.giveUp(r.held...)
 	}
+}
+
+// reserved tells whether a decision of this replica holds a reservation for the pod.
+// Call under lock.
+func (ix *Index) reserved(pod *storedPod) bool {
+	r, ok := ix.reservations[pod.admission]
+	return ok && r.namespace == pod.namespace
 }
 
 // expiry is the end of a reservation, or of the time a pod's target counts.

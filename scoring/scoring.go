@@ -106,6 +106,9 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	for range optimisticTries {
 		v := s.index.view(r, &demand)
 		d := s.decideOn(ctx, v, r.Pod, &demand)
+		if d.Reason == ReasonNothingFits && s.reserves(r) && s.index.giveUpAll() {
+			continue // the last room is not held for others
+		}
 		if !s.reserves(r) || s.index.tryReserve(ctx, &d, r, &demand) {
 			return d
 		}

@@ -1,0 +1,220 @@
+package scoring
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// burst is pods for half of all nodes, created at once and decided about by several
+// replicas, in random order. Each sees a pod when so many others were decided about
+// since. Nothing is bound while the burst lasts.
+type burst struct {
+	replicas, nodes, lag int
+	// assumeNone switches off what is tested.
+	assumeNone bool
+}
+
+const gpusOfNode = 8
+
+// place returns how many nodes the scheduler takes, and how many pods find no room
+// on a listed node that it examines.
+func (b burst) place(t *testing.T) (taken, unlisted int) {
+	s := scheduler{free: map[string]int{}}
+	for i := range b.nodes {
+		s.nodes = append(s.nodes, fmt.Sprintf("n%03d", i))
+		s.free[s.nodes[i]] = gpusOfNode
+	}
+	for _, pod := range b.decide(t, s.nodes) {
+		if !s.schedule(listedNodes(pod)) {
+			unlisted++
+		}
+	}
+	for _, free := range s.free {
+		if free < gpusOfNode {
+			taken++
+		}
+	}
+	return taken, unlisted
+}
+
+// decide returns the pods in the order of their creation.
+func (b burst) decide(t *testing.T, nodes []string) (created []*corev1.Pod) {
+	random := rand.New(rand.NewPCG(1, 1))
+	replicas := make([]*testCluster, b.replicas)
+	for r := range replicas {
+		replicas[r] = newCluster(t, nil)
+		for _, name := range nodes {
+			replicas[r].SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
+		}
+		for range 300 { // pods that it saw before
+			replicas[r].peers.note(random.IntN(b.replicas) == 0)
+		}
+	}
+	seen := 0
+	for i := range b.nodes * gpusOfNode / 2 {
+		replica := replicas[random.IntN(b.replicas)]
+		if b.assumeNone {
+			replica.peers = peers{}
+		}
+		uid := fmt.Sprintf("p%d", i)
+		created = append(created, gpuPod(uid, usual, steeredBy(replica.decide(gpuPod(uid, usual)), types.UID(uid))))
+		for ; seen < i-b.lag; seen++ {
+			for _, r := range replicas {
+				r.SetPod(created[seen])
+			}
+		}
+	}
+	return created
+}
+
+// scheduler places pods of one GPU as kube-scheduler does: of the nodes that it
+// examines, in a window that moves on, on the first listed one.
+type scheduler struct {
+	nodes []string
+	free  map[string]int
+	start int
+}
+
+// schedule places a pod. It is false if none of the listed nodes is among those
+// examined and free; then the pod goes to the emptiest.
+func (s *scheduler) schedule(listed []string) bool {
+	cfg := config.Default()
+	left, place := examinedNodes(&cfg.Scheduler, len(s.nodes)), s.start
+	examined, best := map[string]bool{}, ""
+	for i := 0; i < len(s.nodes) && left > 0; i++ {
+		name := s.nodes[place%len(s.nodes)]
+		place++
+		if s.free[name] > 0 {
+			left--
+			examined[name] = true
+			if best == "" || s.free[name] > s.free[best] {
+				best = name
+			}
+		}
+	}
+	s.start = place % len(s.nodes)
+	for _, name := range listed {
+		if examined[name] {
+			s.free[name]--
+			return true
+		}
+	}
+	s.free[best]--
+	return false
+}
+
+// 400 pods unseen are 200 of each of two replicas. Each thinks 25 nodes full of its own
+// and lists 16 from there: up to 41, for 50 nodes' worth of pods. So some find no room
+// on a listed node, unless the replicas assume each other. In 100 nodes the scheduler
+// examines all, in 200 half of them.
+func TestReplicasAssumeEachOther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		burst
+		// alone: it does not need the assumption.
+		alone bool
+	}{
+		"one":               {burst: burst{replicas: 1, nodes: 100, lag: 400}, alone: true},
+		"two, a few unseen": {burst: burst{replicas: 2, nodes: 100, lag: 48}, alone: true},
+		"two":               {burst: burst{replicas: 2, nodes: 100, lag: 400}},
+		"one, 200 nodes":    {burst: burst{replicas: 1, nodes: 200, lag: 400}, alone: true},
+		"two, 200 nodes":    {burst: burst{replicas: 2, nodes: 200, lag: 400}},
+		"three, 200 nodes":  {burst: burst{replicas: 3, nodes: 200, lag: 400}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most := tc.nodes / 2
+			if tc.nodes > minFeasibleNodes {
+				most += most / 20 // the last pods take a few more, in the part examined
+			}
+			taken, unlisted := tc.place(t)
+			if taken > most {
+				t.Errorf("%d nodes taken, want %d at most; %d pods without a listed node", taken, most, unlisted)
+			}
+			tc.assumeNone = true
+			if taken, _ := tc.place(t); (taken <= most) != tc.alone {
+				t.Errorf("%d nodes taken when none assumes the others: the test shows nothing", taken)
+			}
+		})
+	}
+}
+
+// Room held for others is given up when there are no others, when theirs is seen, and
+// when nothing else is left.
+func TestRoomHeldForOthers(t *testing.T) {
+	seenFromOther := func(c *testCluster, uid string) {
+		c.SetPod(gpuPod(uid, usual, steeredTo("a", types.UID("other-"+uid))))
+	}
+	newBusy := func() *testCluster { // more than one of others for one of ours
+		c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")))
+		c.peers = peers{own: 8, others: 11} // 0.8 * 11/8 = 1.1 for one of ours
+		c.decide(gpuPod("mine", usual))
+		return c
+	}
+	tests := map[string]struct {
+		then func(c *testCluster) // after a decision of our own
+		want int64
+	}{
+		"while it is unseen": {func(*testCluster) {}, 2},
+		"seen": {func(c *testCluster) {
+			c.SetPod(gpuPod("mine", usual, steeredTo("a", "mine")))
+		}, 1},
+		"theirs seen":       {func(c *testCluster) { seenFromOther(c, "theirs") }, 2},
+		"two of theirs":     {func(c *testCluster) { seenFromOther(c, "x"); seenFromOther(c, "y") }, 3},
+		"then ours as well": {func(c *testCluster) { seenFromOther(c, "x"); c.SetPod(gpuPod("mine", usual, steeredTo("a", "mine"))) }, 2},
+		"never created":     {func(c *testCluster) { c.clock = c.clock.Add(c.Index.cfg.InFlight.ReservationTTL.Duration); c.Size() }, 0},
+		"decided again": {func(c *testCluster) {
+			c.Decide(t.Context(), Request{Pod: gpuPod("mine", usual), Namespace: "team", UID: "second", FirstUID: "mine"})
+		}, 2},
+		"a dry run": {func(c *testCluster) {
+			c.Decide(t.Context(), Request{Pod: gpuPod("trial", usual), Namespace: "team", UID: "trial", DryRun: true})
+		}, 2},
+		"the last room": {func(c *testCluster) {
+			for i := range 6 {
+				if d := c.decide(gpuPod(fmt.Sprint(i), usual)); d.Target() != "a" {
+					t.Errorf("pod %d of 6 gets no node: %s", i, d.Reason)
+				}
+			}
+		}, 8}, // 6, mine, and one held again
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			c := newBusy()
+			tc.then(c)
+			if got := c.usedOn("a"); got != tc.want {
+				t.Errorf("%d GPUs used, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// A forged annotation in a namespace that did not opt in says nothing of replicas.
+func TestOthersCount(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")))
+	c.SetPod(gpuPod("forged", usual, steeredTo("a", "x"), func(p *corev1.Pod) { p.Namespace = "elsewhere" }))
+	if c.peers.others != 0 {
+		t.Error("a pod of a namespace that did not opt in counts as another replica's")
+	}
+	c.SetPod(gpuPod("theirs", usual, steeredTo("a", "y")))
+	c.SetPod(gpuPod("theirs", usual, steeredTo("a", "y"), on("a")))
+	if c.peers.others != 1 || c.peers.perDecision() != 1 {
+		t.Errorf("%v of others, %v per decision of ours; want 1 and 1", c.peers.others, c.peers.perDecision())
+	}
+	for range 1000 {
+		c.peers.note(false)
+	}
+	if got := c.peers.perDecision(); got != maxPeers {
+		t.Errorf("%v per decision of ours when all are of others, want the most, %d", got, maxPeers)
+	}
+	for range 1500 { // 256 * (255/256)^1500 = 0.7 of others are left
+		c.peers.note(true)
+	}
+	if got := c.peers.perDecision(); got > 0.01 {
+		t.Errorf("%v per decision of ours when the others are gone, want about none", got)
+	}
+}
