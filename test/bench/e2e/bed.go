@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/procfs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
@@ -37,6 +39,18 @@ const (
 	// noopLabel opts a namespace in to the webhook that does nothing.
 	noopLabel = "bench.gpu-binpacker.io/noop"
 )
+
+// cpu returns the CPU time that the scheduler, the API server and gpu-binpacker have
+// used so far.
+func (b *bed) cpu() (used [3]time.Duration, err error) {
+	pids := [3]int{b.Component(controlplane.KubeScheduler).PID(), b.Component(controlplane.APIServer).PID(), b.installed.Replicas()[0].PID()}
+	for i, pid := range pids {
+		if used[i], err = procfs.CPU(pid); err != nil {
+			return used, err
+		}
+	}
+	return used, nil
+}
 
 // labels of a namespace of a system.
 var labels = map[string]map[string]string{
@@ -70,7 +84,13 @@ func start(ctx context.Context, o options) (b *bed, err error) {
 	if b.clients, err = kubernetes.NewForConfig(c); err != nil {
 		return nil, err
 	}
-	if b.installed, err = installation.Install(ctx, cp, installation.Options{Replicas: 1, Log: os.Stderr}); err != nil {
+	product := installation.Options{Replicas: 1, Log: os.Stderr}
+	if o.configuration != "" {
+		if product.Configuration, err = os.ReadFile(o.configuration); err != nil {
+			return nil, err
+		}
+	}
+	if b.installed, err = installation.Install(ctx, cp, product); err != nil {
 		return nil, err
 	}
 	if err := b.startNoop(ctx); err != nil {

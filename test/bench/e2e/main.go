@@ -19,6 +19,8 @@ type options struct {
 	nodes, pods, runs int
 	timeout           time.Duration
 	report            string
+	configuration     string
+	owner             string
 }
 
 func main() {
@@ -28,6 +30,8 @@ func main() {
 	flag.IntVar(&o.runs, "runs", 5, "how often each system is measured; the medians count")
 	flag.DurationVar(&o.timeout, "timeout", time.Hour, "end after that time")
 	flag.StringVar(&o.report, "report", "", "the file to write; default bin/reports/e2e.json of the repository")
+	flag.StringVar(&o.owner, "owner", replicaSet, "replicaset: pods of ReplicaSets, to which kube-scheduler applies its default spreading; bare: pods without an owner, to which it applies none")
+	flag.StringVar(&o.configuration, "configuration", "", "a configuration file of gpu-binpacker; default the shipped one")
 	flag.Parse()
 	log.SetLogger(klog.Logger{}) // controller-runtime has nothing to say here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,6 +50,9 @@ func bench(ctx context.Context, o options) (err error) {
 	if o.nodes < 1 || o.pods < 1 || o.runs < 1 || o.pods > o.nodes*gpusPerNode {
 		return fmt.Errorf("-nodes, -pods and -runs are at least 1, and -pods at most %d per node", gpusPerNode)
 	}
+	if o.owner != replicaSet && o.owner != bare {
+		return fmt.Errorf("-owner is %s or %s, not %q", replicaSet, bare, o.owner)
+	}
 	b, err := start(ctx, o)
 	if err != nil {
 		return err
@@ -53,8 +60,9 @@ func bench(ctx context.Context, o options) (err error) {
 	defer func() { err = errors.Join(err, b.stop()) }()
 	measured := map[string][]figures{}
 	for run := range o.runs {
-		for _, system := range systems {
-			f, err := b.measure(ctx, system, fmt.Sprintf("%s-%d", system, run), o.pods)
+		for i := range systems {
+			system := systems[(run+i)%len(systems)] // each is first in its turn
+			f, err := b.measure(ctx, o, system, fmt.Sprintf("%s-%d", system, run))
 			if err != nil {
 				return fmt.Errorf("run %d of %s: %w", run+1, system, err)
 			}

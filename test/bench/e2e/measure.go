@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,12 +36,22 @@ type figures struct {
 	created, scheduled float64
 	// steered is how many pods carry terms of ours.
 	steered int
+	// cpu is the CPU time per pod, while they are bound, of the scheduler, the API
+	// server and gpu-binpacker, in microseconds.
+	cpu [3]float64
 }
 
 // measure does one run in a namespace of its own, which is empty afterwards.
-func (b *bed) measure(ctx context.Context, system, namespace string, pods int) (f figures, err error) {
+func (b *bed) measure(ctx context.Context, o options, system, namespace string) (f figures, err error) {
+	pods := o.pods
 	if err := b.CreateNamespace(ctx, namespace, labels[system]); err != nil {
 		return f, err
+	}
+	var owners []metav1.OwnerReference
+	if o.owner == replicaSet {
+		if owners, err = b.createOwner(ctx, namespace); err != nil {
+			return f, err
+		}
 	}
 	if err := b.waitLabels(ctx, system, namespace); err != nil {
 		return f, err
@@ -50,7 +61,7 @@ func (b *bed) measure(ctx context.Context, system, namespace string, pods int) (
 		return f, err
 	}
 	began := time.Now()
-	err = b.create(ctx, namespace, pods)
+	err = b.create(ctx, namespace, owners, pods)
 	f.created = float64(pods) / time.Since(began).Seconds()
 	if resumed := scheduler.Signal(syscall.SIGCONT); err == nil {
 		err = resumed
@@ -58,8 +69,19 @@ func (b *bed) measure(ctx context.Context, system, namespace string, pods int) (
 	if err != nil {
 		return f, err
 	}
+	before, err := b.cpu()
+	if err != nil {
+		return f, err
+	}
 	if f.steered, f.scheduled, err = b.bind(ctx, namespace, pods); err != nil {
 		return f, err
+	}
+	after, err := b.cpu()
+	if err != nil {
+		return f, err
+	}
+	for i := range f.cpu {
+		f.cpu[i] = float64((after[i] - before[i]).Microseconds()) / float64(pods)
 	}
 	if want := map[string]int{ours: pods}[system]; f.steered != want {
 		return f, fmt.Errorf("%d of %d pods were steered, not %d: the run shows nothing", f.steered, pods, want)
@@ -75,29 +97,52 @@ func (b *bed) waitLabels(ctx context.Context, system, namespace string) error {
 	}
 	dryRun := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 	return wait.PollUntilContextTimeout(ctx, cleanInterval, boundTimeout, true, func(ctx context.Context) (bool, error) {
-		pod, err := b.clients.CoreV1().Pods(namespace).Create(ctx, newPod(0), dryRun)
+		pod, err := b.clients.CoreV1().Pods(namespace).Create(ctx, newPod(0, nil), dryRun)
 		return err == nil && pod.Annotations[config.AnnotationSteering] != "", nil
 	})
 }
 
-func newPod(i int) *corev1.Pod {
+// The owners of pods. No controller runs, so that only this program makes pods.
+const (
+	replicaSet = "replicaset"
+	bare       = "bare"
+)
+
+var podLabels = map[string]string{"app": "train"}
+
+// createOwner creates a ReplicaSet that selects the pods.
+func (b *bed) createOwner(ctx context.Context, namespace string) ([]metav1.OwnerReference, error) {
+	set, err := b.clients.AppsV1().ReplicaSets(namespace).Create(ctx, &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: "train"},
+		Spec: appsv1.ReplicaSetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: podLabels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: podLabels}, Spec: newPod(0, nil).Spec},
+		},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}, nil
+}
+
+func newPod(i int, owners []metav1.OwnerReference) *corev1.Pod {
 	amounts := corev1.ResourceList{
 		gpu: resource.MustParse("1"), corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("64Gi"),
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), Labels: map[string]string{"app": "train"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "pod-" + strconv.Itoa(i), Labels: podLabels, OwnerReferences: owners},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "train", Image: "train:1", Resources: corev1.ResourceRequirements{Requests: amounts, Limits: amounts},
 		}}},
 	}
 }
 
-func (b *bed) create(ctx context.Context, namespace string, pods int) error {
+func (b *bed) create(ctx context.Context, namespace string, owners []metav1.OwnerReference, pods int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallelism)
 	for i := range pods {
 		group.Go(func() error {
-			_, err := b.clients.CoreV1().Pods(namespace).Create(ctx, newPod(i), metav1.CreateOptions{})
+			_, err := b.clients.CoreV1().Pods(namespace).Create(ctx, newPod(i, owners), metav1.CreateOptions{})
 			return err
 		})
 	}
