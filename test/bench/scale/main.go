@@ -45,6 +45,9 @@ func command(ctx context.Context, args []string) error {
 	if len(args) > 0 && args[0] == "list" {
 		return list(ctx, args[1:])
 	}
+	if len(args) > 0 && args[0] == "watch" {
+		return watch(ctx, args[1:])
+	}
 	var o options
 	set := flag.NewFlagSet("scale", flag.ExitOnError)
 	set.IntVar(&o.nodes, "nodes", 5000, fmt.Sprintf("nodes, with %d pods each", cluster.PodsPerNode))

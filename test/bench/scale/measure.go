@@ -151,7 +151,7 @@ func (b *bed) bareList(ctx context.Context, nodes, pods int) (time.Duration, err
 }
 
 // measureRunning measures memory when all has settled, and CPU while things change.
-func (b *bed) measureRunning(ctx context.Context, p *product.Product, r *result) error {
+func (b *bed) measureRunning(ctx context.Context, p *product.Product, r *result) (err error) {
 	progress("memory settles for %s", b.settle)
 	if err := sleep(ctx, b.settle); err != nil {
 		return err
@@ -162,12 +162,17 @@ func (b *bed) measureRunning(ctx context.Context, p *product.Product, r *result)
 	}
 	r.RSSMiB = mebibytes(memory.RSS)
 	r.BytesPerPod = float64(memory.RSS-r.nodesRSS) / float64(r.Pods)
+	bare, stop, err := startWatch(ctx, b.api.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
 	for _, m := range []struct {
-		interval time.Duration
-		percent  *float64
-	}{{usualInterval, &r.IdleCPUPercent}, {stressInterval, &r.StressCPUPercent}} {
+		interval      time.Duration
+		percent, bare *float64
+	}{{usualInterval, &r.IdleCPUPercent, &r.BareIdleCPUPercent}, {stressInterval, &r.StressCPUPercent, &r.BareStressCPUPercent}} {
 		progress("CPU for %s: the status of every node every %s, %.0f pod changes per second", b.cpu, m.interval, b.changes)
-		if *m.percent, err = b.cpuPercent(ctx, p, m.interval); err != nil {
+		if err = b.cpuPercent(ctx, m.interval, map[int]*float64{p.PID(): m.percent, bare: m.bare}); err != nil {
 			return err
 		}
 		if memory, err = procfs.MemoryOf(p.PID()); err != nil {
@@ -181,19 +186,27 @@ func (b *bed) measureRunning(ctx context.Context, p *product.Product, r *result)
 	return b.waitIndex(ctx, p, r)
 }
 
-// cpuPercent returns how much of a core the process uses while things change.
-func (b *bed) cpuPercent(ctx context.Context, p *product.Product, interval time.Duration) (float64, error) {
-	before, err := procfs.CPU(p.PID())
-	if err != nil {
-		return 0, err
+// cpuPercent measures how much of a core each process uses while things change.
+func (b *bed) cpuPercent(ctx context.Context, interval time.Duration, percents map[int]*float64) (err error) {
+	before := map[int]time.Duration{}
+	for pid := range percents {
+		if before[pid], err = procfs.CPU(pid); err != nil {
+			return err
+		}
 	}
 	start := time.Now()
 	if err := b.change(ctx, b.cpu, interval, b.changes); err != nil {
-		return 0, err
+		return err
 	}
 	elapsed := time.Since(start)
-	after, err := procfs.CPU(p.PID())
-	return 100 * float64(after-before) / float64(elapsed), err
+	for pid, percent := range percents {
+		after, err := procfs.CPU(pid)
+		if err != nil {
+			return err
+		}
+		*percent = 100 * float64(after-before[pid]) / float64(elapsed)
+	}
+	return nil
 }
 
 // waitIndex waits until the index has seen the last change: a process that lags

@@ -30,6 +30,10 @@ type result struct {
 	BareListSeconds  float64 `json:"bareListSeconds"`
 	IdleCPUPercent   float64 `json:"idleCpuPercent"`
 	StressCPUPercent float64 `json:"stressCpuPercent"`
+	// BareIdleCPUPercent and BareStressCPUPercent are of informers that do nothing, at
+	// the same time.
+	BareIdleCPUPercent   float64 `json:"bareIdleCpuPercent"`
+	BareStressCPUPercent float64 `json:"bareStressCpuPercent"`
 
 	// nodesRSS is with all nodes and no pods, in bytes.
 	nodesRSS int64
@@ -47,7 +51,9 @@ func writeTable(out io.Writer, r result) error {
 	fmt.Fprintf(table, "bare list and decode\t%.2f s\t\n", r.BareListSeconds)
 	fmt.Fprintf(table, "ratio\t%.2f\tat most 1.5\n", r.ReadySeconds/r.BareListSeconds)
 	fmt.Fprintf(table, "CPU, statuses every %s\t%.1f %% of a core\tat most 5 %%\n", usualInterval, r.IdleCPUPercent)
+	fmt.Fprintf(table, "bare informers, at the same time\t%.1f %%\t\n", r.BareIdleCPUPercent)
 	fmt.Fprintf(table, "CPU, statuses every %s\t%.1f %% of a core\t\n", stressInterval, r.StressCPUPercent)
+	fmt.Fprintf(table, "bare informers, at the same time\t%.1f %%\t\n", r.BareStressCPUPercent)
 	return table.Flush()
 }
 
