@@ -232,7 +232,7 @@ const (
 
 // podLoad returns what a stored pod takes of its node.
 func (ix *Index) podLoad(pod *corev1.Pod) load {
-	d := demandOf(pod, ix.cfg.Resources, true)
+	d := demandOf(pod, ix.cfg.Resources, !statusAgrees(pod))
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner != nil && owner.Kind == "DaemonSet":

@@ -8,6 +8,7 @@
 //   - scoring.go: START HERE, Decide in five named steps
 //   - reason.go: why a pod is not steered
 //   - demand.go: what a pod asks for
+//   - resize.go: whether what a pod takes is what its spec says
 //   - amounts.go: quantities as integers
 //   - load.go: what is used on a node, as values that never change
 //   - pool.go: the nodes for one kind of pods, in packing order
