@@ -228,6 +228,11 @@ bench: ## Run the benchmarks: requests, and decisions by cluster size next to na
 	$(GO) test -run '^$$' -bench . -benchmem -timeout 30m $(TESTFLAGS) ./...
 	cd test && $(GO) run ./bench/decide
 
+# BASE is any commit: by default the previous one, or HEAD if there are changes.
+.PHONY: bench-compare
+bench-compare: ## Compare the Go benchmarks with those of commit BASE, in turns, by benchstat; see COMPAREFLAGS=-h.
+	cd test && $(GO) run ./bench/compare $(if $(BASE),-base '$(BASE)') $(COMPAREFLAGS)
+
 .PHONY: bench-packing
 bench-packing: testbed ## Compare packing side by side: MODE=quick|full, TRACE=folder of the openb trace.
 	cd test && $(GO) run ./bench/packing -mode $(or $(MODE),quick) $(if $(TRACE),-trace '$(abspath $(TRACE))') $(PACKINGFLAGS)
