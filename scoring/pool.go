@@ -216,6 +216,30 @@ func (e entry) class() [2]int64 { return [2]int64{e.key.order[0], e.key.order[1]
 // firstEntry is before all others.
 var firstEntry = entry{key: packingKey{order: [4]int64{math.MinInt64}}}
 
+// keyOf is the key of a class's scattered entries.
+func keyOf(class [2]int64) packingKey {
+	return packingKey{order: [4]int64{class[0], class[1]}}
+}
+
+// scatter multiplies hashes, so that nodes next to each other in their order begin at
+// places far apart (2^64 divided by the golden ratio, Knuth's multiplicative hashing).
+const scatter = 0x9E3779B97F4A7C15
+
+// scatteredFrom is a place among a class's scattered entries that follows from a node.
+func scatteredFrom(class [2]int64, n *node) entry {
+	place := &node{object: &corev1.Node{}, hash: n.hash * scatter}
+	return entry{key: keyOf(class), state: &nodeState{node: place}}
+}
+
+// nextClass returns the class of the first scattered entry from pivot on.
+func nextClass(scattered *btree.BTreeG[entry], pivot entry) (class [2]int64, ok bool) {
+	scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
+		class, ok = e.class(), true
+		return false
+	})
+	return class, ok
+}
+
 // afterClass is before all scattered entries of later classes.
 func afterClass(class [2]int64) entry {
 	return entry{key: packingKey{order: [4]int64{class[0], class[1] + 1, math.MinInt64}}}

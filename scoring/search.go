@@ -149,25 +149,36 @@ func (q *search) headFull() bool {
 // findTail adds a node of each segment that has none yet, as far as it finds one
 // without looking at too many, best first.
 func (q *search) findTail() {
-	head, segments, visits := len(q.f.candidates), q.segments.count(), 0
-	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*segments; {
-		var class [2]int64
-		inClass := 0
-		q.v.pool.scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
-			if inClass > 0 && e.class() != class {
-				return false // the next class has its own share of the visits
-			}
-			class = e.class()
-			inClass++
-			return q.visit(e) && q.segments.uncovered() > 0 && inClass < visitsPerSegmentInClass*segments
-		})
-		if inClass == 0 || q.timeout {
+	head, visits := len(q.f.candidates), 0
+	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*q.segments.count() && !q.timeout; {
+		class, ok := nextClass(q.v.pool.scattered, pivot)
+		if !ok {
 			break
 		}
-		visits += inClass
+		visits += q.findTailIn(class)
 		pivot = afterClass(class)
 	}
 	slices.SortFunc(q.f.candidates[head:], func(a, b candidate) int { return compareCandidates(&a, &b) })
+}
+
+// findTailIn does so in one class, which has its own share of the visits, and returns
+// how many it made. It begins where the first candidate says and goes round: pods
+// expected elsewhere get other nodes, or many at a time would fill the same few, and
+// those expected on one node get the same.
+func (q *search) findTailIn(class [2]int64) (visits int) {
+	visit := func(e entry) bool {
+		if e.class() != class {
+			return false
+		}
+		visits++
+		return q.visit(e) && q.segments.uncovered() > 0 && visits < visitsPerSegmentInClass*q.segments.count()
+	}
+	begin := scatteredFrom(class, q.f.candidates[0].node)
+	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
+	if q.segments.uncovered() > 0 && !q.timeout {
+		q.v.pool.scattered.AscendRange(entry{key: keyOf(class)}, begin, visit)
+	}
+	return visits
 }
 
 // visit looks at a node of the pool. It is false when there is no more time.

@@ -3,6 +3,7 @@ package scoring
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -136,5 +137,44 @@ func TestTailReachesEveryPool(t *testing.T) {
 		if segments.count() == 0 || segments.uncovered() > 0 {
 			t.Errorf("%d pools: %d of %d segments have no listed node", pools, segments.uncovered(), segments.count())
 		}
+	}
+}
+
+// Pods that are expected on one node get the same tail, so that replicas stay alike;
+// those expected on another get another one, so that many pods on their way do not
+// fill the same few nodes of it.
+func TestTailFollowsTarget(t *testing.T) {
+	c := newCluster(t, func(cfg *config.Configuration) { cfg.Weights.MaxTerms = 2 })
+	for i := range 600 {
+		c.SetNode(gpuNode(fmt.Sprintf("n%d", i), list(nvidia, "8")))
+	}
+	tails := map[string][]string{} // by target
+	for i := range 4 * 8 {
+		d := c.decide(gpuPod(fmt.Sprintf("p%d", i), usual))
+		var tail []string
+		for _, n := range d.Ranking[len(d.Ranking)-d.Tail:] {
+			tail = append(tail, n.Name)
+		}
+		if len(tail) == 0 {
+			t.Fatalf("pod %d has no tail: the test shows nothing", i)
+		}
+		if before, ok := tails[d.Target()]; ok && !slices.Equal(before, tail) {
+			t.Errorf("pod %d has the tail %v, one before it with the same target %v", i, tail, before)
+		}
+		tails[d.Target()] = tail
+	}
+	if len(tails) != 4 {
+		t.Fatalf("%d targets for 32 pods on nodes with 8 GPUs, want 4", len(tails))
+	}
+	listed := map[string]bool{}
+	most := 0
+	for _, tail := range tails {
+		most = max(most, len(tail))
+		for _, name := range tail {
+			listed[name] = true
+		}
+	}
+	if len(listed) <= 2*most {
+		t.Errorf("all tails together list %d nodes, one up to %d: they do not differ enough", len(listed), most)
 	}
 }
