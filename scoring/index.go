@@ -191,7 +191,7 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 		return landed // it still waits; where it is expected was decided when it came
 	case next.owner == ownerTarget:
 		if !known && ix.enabled[pod.namespace] {
-			ix.seePending(own)
+			ix.seePending(pod, own, now)
 		}
 		ix.charge(record, ownership{})
 		next.node = ix.expectedNode(pod, next.node, *load)

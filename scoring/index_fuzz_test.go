@@ -68,7 +68,7 @@ func (w *world) checkSums() {
 		want[r.node] = want[r.node].plus(1, r.load)
 	}
 	for _, h := range w.peers.held {
-		if !h.over {
+		if h.charged && !h.over {
 			want[h.node] = want[h.node].plus(1, h.load)
 		}
 	}
@@ -219,7 +219,7 @@ func TestCopiesInTwoNamespaces(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Index.cfg.Resources)
 	slow := Request{Pod: pod, Namespace: "team", UID: "u1", FirstUID: "copied"}
-	late := c.decideOn(t.Context(), c.view(slow, &demand), pod, &demand)
+	late := c.decideOn(t.Context(), c.view(slow, &demand, false), pod, &demand)
 	if first := c.Decide(t.Context(), Request{Pod: pod, Namespace: "other", UID: "u2", FirstUID: "copied"}); first.UID != "copied" {
 		t.Fatalf("the first copy goes by %s", first.UID)
 	}

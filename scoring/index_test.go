@@ -110,7 +110,7 @@ func TestIndexIgnoresHeartbeats(t *testing.T) {
 	c := newCluster(t, nil, node, pod)
 	incoming := gpuPod("new", list(nvidia, "1"))
 	demand, _ := NewDemand(incoming, c.Scorer.cfg.Resources)
-	seen := func() any { return c.view(Request{Pod: incoming}, &demand).pool.tree }
+	seen := func() any { return c.view(Request{Pod: incoming}, &demand, false).pool.tree }
 	before := seen()
 	beat := node.DeepCopy()
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()

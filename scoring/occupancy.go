@@ -76,7 +76,13 @@ func (ix *Index) nodesNow() (states []*nodeState, backoff map[string]time.Time, 
 	defer ix.mu.Unlock()
 	now = ix.now()
 	ix.expire(now)
-	return append(states, ix.order...), ix.backoffs.until, now
+	states = append(states, ix.order...)
+	for _, h := range ix.peers.held {
+		if at, ok := ix.position[h.node]; ok && h.charged && !h.over {
+			states[at] = states[at].without(h.charge) // an assumption is no use
+		}
+	}
+	return states, ix.backoffs.until, now
 }
 
 // newOccupancy returns nil for a resource that is no configured GPU.

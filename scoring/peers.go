@@ -1,6 +1,11 @@
 package scoring
 
-import "math"
+import (
+	"math"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
 
 // Replicas decide at the same time, and each learns what the others decided when it
 // sees their pods: some hundredths to tenths of a second later, in which a controller
@@ -20,30 +25,42 @@ type peers struct {
 	own, others float64
 	// owed is the part of a decision of theirs for which no room is held yet.
 	owed float64
-	// held is the room held, oldest first, and some given up already.
-	held []*heldRoom
+	// held is the room held, oldest first, and some given up already; outstanding is
+	// how many were not.
+	held        []*heldRoom
+	outstanding int
 }
 
-// heldRoom is a charge for a pod that another replica may have decided about.
+// heldRoom is for a pod that another replica may have decided about. The first few
+// are only counted: see slackNodes.
 type heldRoom struct {
 	charge
-	over bool
+	charged, over bool
 }
 
 const (
 	// peersMemory is over how many pods the shares are taken. At two replicas the
 	// share in 256 pods is 0.5 +- 0.03. It has to follow when a replica comes or goes.
 	peersMemory = 256
-	// maxPeers bounds how many decisions of others are assumed for one of our own: a
-	// replica that just came has seen only pods of others. More than four replicas
-	// are rare, and then too little is held, as if there were only four.
-	maxPeers = 3
+	// fewOwn is below how many pods of its own a replica knows little of the shares:
+	// it was not called for a while. Then it assumes one other at most, and that only
+	// as far as it saw others at all.
+	fewOwn = 32
+	// maxPerDecision bounds how many decisions of others are assumed for one of our
+	// own. More than four replicas are rare; then too little is assumed.
+	maxPerDecision = 3
 	// heldShare is how much of the others' decisions room is held for while the
 	// scheduler examines every node. Too much takes nodes too early; what is too
 	// little the lists make up for, with room for a hundred pods or more. In larger
 	// clusters the scheduler sees only a part of a list, and all is held.
 	// Shares of 0.7 to 1 compared by the burst of TestReplicasAssumeEachOther.
 	heldShare = 0.8
+	// slackNodes is for how many nodes' worth of pods no room is held: the lists make
+	// up for that many, and when the shares were wrong, small bursts do not spread.
+	slackNodes = 2
+	// maxHeld bounds memory and the time to give everything up, which is 30 ms with
+	// 20 pools. A controller creates 512 pods at a time.
+	maxHeld = 1024
 )
 
 // note counts a pod seen.
@@ -57,10 +74,12 @@ func (p *peers) note(own bool) {
 	}
 }
 
-// perDecision is how many decisions of others there are for one of our own. A first
-// few pods of others say little as long as there are none of our own.
+// perDecision is how many decisions of others there are for one of our own.
 func (p *peers) perDecision() float64 {
-	return min(p.others/max(p.own, 1), maxPeers)
+	if p.own < fewOwn {
+		return min(p.others/fewOwn, 1)
+	}
+	return min(p.others/p.own, maxPerDecision)
 }
 
 // due returns for how many decisions of others room is to be held after one of our
@@ -74,23 +93,39 @@ func (p *peers) due(share float64) int {
 // hold holds room for what other replicas decide while the pod of this decision is
 // not seen: for pods like it, on the nodes that it lists. Call under lock.
 func (ix *Index) hold(d *Decision, l load) (held []*heldRoom) {
-	next, share := 0, 1.0
+	share, slack, next := 1.0, slackNodes*ix.perNode(d.Target(), l), 0
 	if nodes := len(ix.order); examinedNodes(&ix.cfg.Scheduler, nodes) == nodes {
 		share = heldShare
 	}
-	for range ix.peers.due(share) {
-		for next < len(d.Ranking) && !ix.hasRoomOn(d.Ranking[next].Name, l) {
-			next++
+	for range min(ix.peers.due(share), maxHeld-len(ix.peers.held)) {
+		h := &heldRoom{charged: ix.peers.outstanding >= slack}
+		if h.charged {
+			for next < len(d.Ranking) && !ix.hasRoomOn(d.Ranking[next].Name, l) {
+				next++
+			}
+			if next == len(d.Ranking) {
+				break
+			}
+			h.charge = charge{node: d.Ranking[next].Name, load: l}
+			ix.apply(1, h.charge)
 		}
-		if next == len(d.Ranking) {
-			break
-		}
-		h := &heldRoom{charge: charge{node: d.Ranking[next].Name, load: l}}
-		ix.apply(1, h.charge)
+		ix.peers.outstanding++
 		held = append(held, h)
 	}
 	ix.peers.held = append(ix.peers.held, held...)
 	return held
+}
+
+// perNode is how many pods with such a load a node can take when it is empty, by its
+// GPUs. Call under lock.
+func (ix *Index) perNode(name string, l load) int {
+	most := int64(1)
+	if s := ix.states[name]; s != nil && s.node != nil {
+		for _, gpu := range l.occupants {
+			most = max(most, s.allocatable.get(gpu.name)/l.requests.get(gpu.name))
+		}
+	}
+	return int(most)
 }
 
 func (ix *Index) hasRoomOn(node string, l load) bool {
@@ -101,8 +136,12 @@ func (ix *Index) hasRoomOn(node string, l load) bool {
 // giveUp ends the holding of room. Call under lock.
 func (ix *Index) giveUp(held ...*heldRoom) {
 	for _, h := range held {
-		if !h.over {
-			h.over = true
+		if h.over {
+			continue
+		}
+		h.over = true
+		ix.peers.outstanding--
+		if h.charged {
 			ix.apply(-1, h.charge)
 		}
 	}
@@ -112,11 +151,13 @@ func (ix *Index) giveUp(held ...*heldRoom) {
 	}
 }
 
-// seePending notes a pod that is seen for the first time, with a decision of this
-// replica or of another. Call under lock.
-func (ix *Index) seePending(own bool) {
-	if !ix.Synced() {
-		return // who decided about it is not known
+// seePending notes a GPU pod that is seen for the first time, with a decision of this
+// replica or of another. One seen late says nothing: our own reservation may have
+// ended. Call under lock.
+func (ix *Index) seePending(pod *storedPod, own bool, now time.Time) {
+	late := now.Sub(time.Unix(pod.created, 0)) >= ix.cfg.InFlight.ReservationTTL.Duration
+	if !ix.Synced() || late || !pod.usesGPUs(ix.cfg.Resources) {
+		return
 	}
 	ix.peers.note(own)
 	if !own && len(ix.peers.held) > 0 {
@@ -124,11 +165,29 @@ func (ix *Index) seePending(own bool) {
 	}
 }
 
-// giveUpAll gives up all room held. It tells whether there was any.
-func (ix *Index) giveUpAll() bool {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	any := len(ix.peers.held) > 0
-	ix.giveUp(ix.peers.held...)
-	return any
+// giveUpFor gives up what is held where it keeps the pod from fitting: the last room
+// is not held for others, nor that on nodes that the pod's own preferences ask for.
+// Call under lock.
+func (ix *Index) giveUpFor(pod *corev1.Pod, demand *Demand) {
+	if len(ix.peers.held) == 0 || isPinned(pod) {
+		return
+	}
+	pool, byNode := ix.poolFor(pod, demand), map[string][]*heldRoom{}
+	for _, h := range ix.peers.held {
+		if h.charged && !h.over {
+			byNode[h.node] = append(byNode[h.node], h)
+		}
+	}
+	for name, held := range byNode {
+		s := ix.states[name]
+		if s == nil || s.node == nil || pool.member(s.node)&eligible == 0 || fits(s, demand) {
+			continue
+		}
+		for _, h := range held {
+			s = s.without(h.charge)
+		}
+		if fits(s, demand) {
+			ix.giveUp(held...)
+		}
+	}
 }

@@ -59,7 +59,7 @@ func TestEarlyEndChangesNothing(t *testing.T) {
 		c := randomCluster(t, random)
 		pod := randomIncoming(random)
 		demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-		v := c.view(Request{Pod: pod}, &demand)
+		v := c.view(Request{Pod: pod}, &demand, false)
 		early, reason := c.feasible(t.Context(), v, pod, &demand, bestOnly)
 		all, wantReason := c.feasible(t.Context(), v, pod, &demand, allNodes)
 		if reason != wantReason {
@@ -277,7 +277,7 @@ func TestViewStays(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")), gpuNode("b", list(nvidia, "8")))
 	pod := gpuPod("new", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-	v := c.view(Request{Pod: pod}, &demand)
+	v := c.view(Request{Pod: pod}, &demand, false)
 	before := c.decideOn(t.Context(), v, pod, &demand)
 	c.SetPod(gpuPod("p", list(nvidia, "5"), on("b")))
 	c.DeleteNode("a")

@@ -61,7 +61,7 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 func (ix *Index) predictView(pod *corev1.Pod, demand *Demand) view {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	v := ix.viewLocked(Request{Pod: pod}, demand, ix.now())
+	v := ix.viewLocked(Request{Pod: pod}, demand, ix.now(), false)
 	if v.pool.tree == nil {
 		ix.addPool(&v, pod, demand)
 	}

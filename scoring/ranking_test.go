@@ -118,7 +118,7 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 	c.Index.mu.Lock()
 	c.Index.release(pod.UID, pod.Namespace)
 	c.Index.mu.Unlock()
-	v := c.view(Request{Pod: pod}, &demand)
+	v := c.view(Request{Pod: pod}, &demand, false)
 	f, _ := c.feasible(t.Context(), v, pod, &demand, allNodes)
 	var out []string
 	for _, n := range c.rank(f, v) {

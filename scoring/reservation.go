@@ -105,7 +105,7 @@ func (ix *Index) expectedNode(pod *storedPod, target string, l load) string {
 			return name
 		}
 	}
-	if next := ix.nextWithRoom(target, l); next != "" {
+	if next := ix.nextWithRoom(pod.listed, l); next != "" {
 		return next
 	}
 	return target
@@ -115,11 +115,10 @@ func (ix *Index) expectedNode(pod *storedPod, target string, l load) string {
 // enough of the rest too.
 const entriesForNext = 16
 
-// nextWithRoom returns the first node in packing order with room for a load like
-// those that were decided about together with that target, empty if none is at hand.
-// Call under lock.
-func (ix *Index) nextWithRoom(target string, l load) (name string) {
-	p, visited := ix.poolWith(target, l), 0
+// nextWithRoom returns the first node in packing order with room for a load of a pod
+// with that list, empty if none is at hand. Call under lock.
+func (ix *Index) nextWithRoom(listed []string, l load) (name string) {
+	p, visited := ix.poolWith(listed, l), 0
 	if p == nil {
 		return ""
 	}
@@ -133,20 +132,26 @@ func (ix *Index) nextWithRoom(target string, l load) (name string) {
 	return name
 }
 
-// poolWith returns the pool used last of pods that ask for as many GPUs as the load
-// and may go to that node, nil if there is none. Call under lock.
-func (ix *Index) poolWith(node string, l load) (last *pool) {
-	s := ix.states[node]
-	if s == nil || s.node == nil {
-		return nil
-	}
+// poolWith returns the smallest pool of pods that ask for as many GPUs as the load
+// and may go to all these nodes, nil if there is none. Call under lock.
+func (ix *Index) poolWith(nodes []string, l load) (smallest *pool) {
 	for kind, p := range ix.pools {
-		if l.occupants.get(kind.gpu) > 0 && l.requests.get(kind.gpu) == kind.count &&
-			p.member(s.node)&eligible != 0 && (last == nil || p.used > last.used) {
-			last = p
+		if l.occupants.get(kind.gpu) > 0 && l.requests.get(kind.gpu) == kind.count && ix.allEligible(p, nodes) &&
+			(smallest == nil || p.stats.matching < smallest.stats.matching ||
+				p.stats.matching == smallest.stats.matching && p.used > smallest.used) {
+			smallest = p
 		}
 	}
-	return last
+	return smallest
+}
+
+func (ix *Index) allEligible(p *pool, nodes []string) bool {
+	for _, name := range nodes {
+		if s := ix.states[name]; s == nil || s.node == nil || p.member(s.node)&eligible == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // tooLarge tells whether a node could not even take the pod if it were empty: a

@@ -103,11 +103,13 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	if reason != ReasonNone {
 		return Decision{Reason: reason, UID: r.UID}
 	}
+	giveUp := len(preferredTerms(r.Pod)) > 0
 	for range optimisticTries {
-		v := s.index.view(r, &demand)
+		v := s.index.view(r, &demand, giveUp)
 		d := s.decideOn(ctx, v, r.Pod, &demand)
-		if d.Reason == ReasonNothingFits && s.reserves(r) && s.index.giveUpAll() {
-			continue // the last room is not held for others
+		if d.Reason == ReasonNothingFits && v.held && !giveUp {
+			giveUp = true
+			continue
 		}
 		if !s.reserves(r) || s.index.tryReserve(ctx, &d, r, &demand) {
 			return d
@@ -123,7 +125,7 @@ func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) De
 	ix := s.index
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	d := s.decideOn(ctx, ix.viewLocked(r, demand, ix.now()), r.Pod, demand)
+	d := s.decideOn(ctx, ix.viewLocked(r, demand, ix.now(), true), r.Pod, demand)
 	ix.reserveLocked(ctx, &d, r, demand)
 	return d
 }
@@ -147,19 +149,26 @@ type view struct {
 	nodeOrder *nodeOrder
 	// backoff: node -> until when it is no candidate.
 	backoff map[string]time.Time
+	// held: room is held for what other replicas may have decided.
+	held bool
 	// unknownResource: nodes offer the pod's GPUs, but none offers some other
 	// extended resource that it asks for as well.
 	unknownResource bool
 }
 
-func (ix *Index) view(r Request, demand *Demand) view {
+// view returns what a decision about the pod looks at. giveUp ends the holding of
+// room where the pod could go.
+func (ix *Index) view(r Request, demand *Demand, giveUp bool) view {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return ix.viewLocked(r, demand, ix.now())
+	return ix.viewLocked(r, demand, ix.now(), giveUp)
 }
 
-func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time) view {
+func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time, giveUp bool) view {
 	ix.expire(now)
+	if giveUp {
+		ix.giveUpFor(r.Pod, demand)
+	}
 	ix.renewKey(now)
 	if ix.nodeOrder == nil {
 		ix.nodeOrder = &nodeOrder{nodes: slices.Clone(ix.order)}
@@ -167,7 +176,8 @@ func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time) view {
 	ix.imagesShared = true
 	v := view{
 		uid: r.UID, now: now, key: ix.key, nodes: len(ix.order), images: ix.images,
-		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, unknownResource: ix.asksForUnknown(demand),
+		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, held: len(ix.peers.held) > 0,
+		unknownResource: ix.asksForUnknown(demand),
 	}
 	if ix.isFirst(r) {
 		v.uid = r.FirstUID

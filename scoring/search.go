@@ -111,7 +111,7 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.pool.tree.Len()),
 		f: found{complete: e == allNodes},
 	}
-	q.f.candidates = make([]candidate, 0, q.limit+q.segments.count())
+	q.f.candidates = make([]candidate, 0, q.limit+q.segments.total())
 	return q
 }
 
@@ -119,9 +119,9 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 // some microseconds' work.
 const nodesPerCheck = 64
 
-// So many nodes per segment are looked at for the tail: of one class (nodes in use,
-// empty nodes), and in all. They come in random order, so that 4 nodes per segment
-// reach 98 % of the segments that have one of the class (1 - 1/e^4).
+// So many nodes per candidate wanted are looked at for the tail: of one class (nodes
+// in use, empty nodes), and in all. They come in random order, so that 4 nodes per
+// segment reach 98 % of the segments that have one of the class (1 - 1/e^4).
 const (
 	visitsPerSegmentInClass = 4
 	visitsPerSegment        = 12
@@ -146,11 +146,11 @@ func (q *search) headFull() bool {
 	return q.extent == bestOnly && len(q.f.candidates) >= q.limit
 }
 
-// findTail adds a node of each segment that has none yet, as far as it finds one
-// without looking at too many, best first.
+// findTail adds nodes of the segments that have not enough yet, as far as it finds
+// them without looking at too many, best first.
 func (q *search) findTail() {
 	head, visits := len(q.f.candidates), 0
-	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*q.segments.count() && !q.timeout; {
+	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*q.segments.total() && !q.timeout; {
 		class, ok := nextClass(q.v.pool.scattered, pivot)
 		if !ok {
 			break
@@ -171,7 +171,7 @@ func (q *search) findTailIn(class [2]int64) (visits int) {
 			return false
 		}
 		visits++
-		return q.visit(e) && q.segments.uncovered() > 0 && visits < visitsPerSegmentInClass*q.segments.count()
+		return q.visit(e) && q.segments.uncovered() > 0 && visits < visitsPerSegmentInClass*q.segments.total()
 	}
 	begin := scatteredFrom(class, q.f.candidates[0].node)
 	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
@@ -195,7 +195,7 @@ func (q *search) visit(e entry) bool {
 
 // consider adds a node to the candidates if it can take the pod and may be listed.
 func (q *search) consider(s *nodeState) {
-	if q.headFull() && !q.segments.isUncovered(s.node) { // the head covers its own
+	if q.headFull() && (!q.segments.isUncovered(s.node) || q.has(s)) { // the head covers its own
 		return
 	}
 	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {
@@ -208,4 +208,14 @@ func (q *search) consider(s *nodeState) {
 	}
 	q.segments.cover(s.node)
 	q.f.candidates = append(q.f.candidates, c)
+}
+
+// has tells whether a node is a candidate already.
+func (q *search) has(s *nodeState) bool {
+	for i := range q.f.candidates {
+		if q.f.candidates[i].nodeState == s {
+			return true
+		}
+	}
+	return false
 }

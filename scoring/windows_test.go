@@ -128,7 +128,7 @@ func TestTailReachesEveryPool(t *testing.T) {
 		}
 		pod := gpuPod("new", list(nvidia, "1", "cpu", "8", "memory", "64Gi"))
 		demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-		v := c.view(Request{Pod: pod}, &demand)
+		v := c.view(Request{Pod: pod}, &demand, false)
 		f, _ := c.feasible(t.Context(), v, pod, &demand, bestOnly)
 		segments := c.newSegments(&v, v.pool.tree.Len())
 		for _, n := range c.rank(f, v) {
