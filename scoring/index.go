@@ -45,7 +45,10 @@ type Index struct {
 	// whose owner is the target.
 	enabled map[string]bool
 	targets map[string]map[*podRecord]struct{}
-	images  imageTable
+	// expected: node name -> the records whose owner is the target and whose node it
+	// is, as they came.
+	expected map[string][]*podRecord
+	images   imageTable
 	// cpuPerGPU and memoryPerGPU count the requests of GPU pods, per GPU.
 	cpuPerGPU, memoryPerGPU histogram
 	// pools: the nodes for each kind of pods seen lately, sorted by key, which
@@ -75,6 +78,8 @@ type Index struct {
 type podRecord struct {
 	namespace string
 	ownership
+	// listed are the nodes that the pod's terms list, while its owner is the target.
+	listed []string
 	// load is what the pod takes, nil until it counts somewhere; applied tells whether
 	// it is charged now.
 	load    *load
@@ -105,6 +110,7 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		reservations: map[types.UID]reservation{},
 		enabled:      map[string]bool{},
 		targets:      map[string]map[*podRecord]struct{}{},
+		expected:     map[string][]*podRecord{},
 		images:       imageTable{},
 		landings:     map[Landing]int{},
 		pools:        map[podKind]*pool{},
@@ -194,7 +200,7 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 			ix.seePending(pod, own, now)
 		}
 		ix.charge(record, ownership{})
-		next.node = ix.expectedNode(pod, next.node, *load)
+		next.node = ix.expectedNode(pod.listed, next.node, *load)
 		if ix.tooLarge(next.node, *load) {
 			next = ownership{}
 		}
@@ -207,7 +213,11 @@ func (ix *Index) setPod(pod *storedPod) *Landed {
 	ix.pods[pod.uid] = record
 	ix.charge(record, next)
 	if next.owner == ownerTarget {
+		record.listed = pod.listed
 		ix.expirePod(pod.uid, record)
+	} else {
+		record.listed = nil
+		ix.moveOn(next.node)
 	}
 	return landed
 }

@@ -136,7 +136,7 @@ func (w *world) checkEmptied() {
 		w.t.Errorf("size %+v without any object", size)
 	}
 	leaks := map[string]int{
-		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets),
+		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets), "expected": len(w.expected),
 		"images": len(w.images), "CPU counts": int(w.cpuPerGPU.total), "memory counts": int(w.memoryPerGPU.total),
 		"pending pods": len(w.backoffs.pending),
 	}

@@ -99,13 +99,13 @@ func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
 // counted on it, or every later decision would be off by as much. When the others
 // have taken all of them, it will push one of theirs further, so it counts on the
 // next node in packing order. Call under lock.
-func (ix *Index) expectedNode(pod *storedPod, target string, l load) string {
-	for _, name := range pod.listed {
+func (ix *Index) expectedNode(listed []string, target string, l load) string {
+	for _, name := range listed {
 		if ix.hasRoomOn(name, l) {
 			return name
 		}
 	}
-	if next := ix.nextWithRoom(pod.listed, l); next != "" {
+	if next := ix.nextWithRoom(listed, l); next != "" {
 		return next
 	}
 	return target

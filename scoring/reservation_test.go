@@ -223,3 +223,38 @@ func TestReinvocationAndCopies(t *testing.T) {
 		t.Errorf("%d reservations after a foreign pod, want 3", got)
 	}
 }
+
+// The scheduler passes over a listed node that is not in the part it examines, so a
+// pod may get the room that another is expected in. Then that one goes on along its
+// list, and counts there: no decision gives the room away a third time.
+func TestExpectedPodsMoveOn(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("a", list(nvidia, "2")), gpuNode("b", list(nvidia, "2")), gpuNode("c", list(nvidia, "2")))
+	listing := func(uid string) *corev1.Pod {
+		return gpuPod(uid, list(nvidia, "1"), steeredTo("a", types.UID(uid)), steeredTo("b", types.UID(uid)), func(p *corev1.Pod) {
+			terms := nodeAffinityOf(p).PreferredDuringSchedulingIgnoredDuringExecution
+			terms[0].Weight, terms[1].Weight = 100, 50
+			p.Annotations[config.AnnotationTarget] = "a"
+		})
+	}
+	used := func() string { return fmt.Sprint(c.usedOn("a"), c.usedOn("b"), c.usedOn("c")) }
+	for i, step := range []struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		{listing("p1"), "1 0 0"},
+		{listing("p2"), "2 0 0"},
+		{gpuPod("x", list(nvidia, "1"), on("a")), "2 1 0"}, // p2 goes to b
+		{gpuPod("y", list(nvidia, "1"), on("a")), "2 2 0"}, // p1 too
+		{gpuPod("z", list(nvidia, "1"), on("b")), "2 3 0"}, // there is no room on what they list
+		{gpuPod("p1", list(nvidia, "1"), on("c")), "2 2 1"},
+		{gpuPod("p2", list(nvidia, "1"), on("b")), "2 2 1"},
+	} {
+		c.SetPod(step.pod)
+		if got := used(); got != step.want {
+			t.Fatalf("step %d, %s: used %s, want %s", i+1, step.pod.Name, got, step.want)
+		}
+	}
+	if len(c.expected) != 0 {
+		t.Errorf("pods are expected on %v, though all are bound", c.expected)
+	}
+}
