@@ -30,11 +30,11 @@ var steps = map[string]step{
 	"make bench-packing":           {why: "takes minutes", instead: printOnly},
 	"make bench-packing MODE=full": {why: "takes hours", instead: printOnly},
 	"make bench-admission ADMISSIONFLAGS='-shapes homogeneous -nodes 5000'": {why: "takes minutes", instead: printOnly},
-	"make bench-compare":                           {why: "takes ten minutes and more", instead: printOnly},
-	"make bench-scale":                             {why: "takes ten minutes", instead: printOnly},
-	"make bench-e2e E2EFLAGS='-pods 1500 -runs 1'": {why: "takes minutes", instead: printOnly},
-	"make test-faults":                             {why: "takes ten minutes; make test has the short form", instead: printOnly},
-	"make soak":                                    {why: "takes half an hour", instead: printOnly},
+	"make bench-compare":                {why: "takes ten minutes and more", instead: printOnly},
+	"make bench-scale":                  {why: "takes ten minutes", instead: printOnly},
+	"make bench-e2e E2EFLAGS='-runs 3'": {why: "takes minutes", instead: printOnly},
+	"make test-faults":                  {why: "takes ten minutes; make test has the short form", instead: printOnly},
+	"make soak":                         {why: "takes half an hour", instead: printOnly},
 
 	"bin/gpu-binpacker report --html report.html": {after: reported},
 	"make image": {
