@@ -84,13 +84,13 @@ func start(ctx context.Context, o options) (b *bed, err error) {
 	if b.clients, err = kubernetes.NewForConfig(c); err != nil {
 		return nil, err
 	}
-	product := installation.Options{Replicas: 1, Log: os.Stderr}
+	webhook := installation.Options{Replicas: 1, Log: os.Stderr}
 	if o.configuration != "" {
-		if product.Configuration, err = os.ReadFile(o.configuration); err != nil {
+		if webhook.Configuration, err = os.ReadFile(o.configuration); err != nil {
 			return nil, err
 		}
 	}
-	if b.installed, err = installation.Install(ctx, cp, product); err != nil {
+	if b.installed, err = installation.Install(ctx, cp, webhook); err != nil {
 		return nil, err
 	}
 	if err := b.startNoop(ctx); err != nil {

@@ -172,7 +172,7 @@ func (b *bed) measureRunning(ctx context.Context, p *product.Product, r *result)
 		percent, bare *float64
 	}{{usualInterval, &r.IdleCPUPercent, &r.BareIdleCPUPercent}, {stressInterval, &r.StressCPUPercent, &r.BareStressCPUPercent}} {
 		progress("CPU for %s: the status of every node every %s, %.0f pod changes per second", b.cpu, m.interval, b.changes)
-		if err = b.cpuPercent(ctx, m.interval, map[int]*float64{p.PID(): m.percent, bare: m.bare}); err != nil {
+		if err := b.cpuPercent(ctx, m.interval, map[int]*float64{p.PID(): m.percent, bare: m.bare}); err != nil {
 			return err
 		}
 		if memory, err = procfs.MemoryOf(p.PID()); err != nil {
