@@ -49,14 +49,10 @@ const (
 	// maxPerDecision bounds how many decisions of others are assumed for one of our
 	// own. More than four replicas are rare; then too little is assumed.
 	maxPerDecision = 3
-	// heldShare is how much of the others' decisions room is held for while the
-	// scheduler examines every node. Too much takes nodes too early; what is too
-	// little the lists make up for, with room for a hundred pods or more. In larger
-	// clusters the scheduler sees only a part of a list, and all is held.
-	// Shares of 0.7 to 1 compared by the burst of TestReplicasAssumeEachOther.
-	heldShare = 0.8
-	// slackNodes is for how many nodes' worth of pods no room is held: the lists make
-	// up for that many, and when the shares were wrong, small bursts do not spread.
+	// slackNodes is for how many nodes' worth of pods of others no room is held where
+	// the scheduler sees only a part of each list; where it sees all, half a list's.
+	// The lists make up for too little. Too much takes nodes too early, all the more
+	// when the shares were wrong, and bursts that are small keep together this way.
 	slackNodes = 2
 	// maxHeld bounds memory and the time to give everything up, which is 30 ms with
 	// 20 pools. A controller creates 512 pods at a time.
@@ -82,10 +78,10 @@ func (p *peers) perDecision() float64 {
 	return min(p.others/p.own, maxPerDecision)
 }
 
-// due returns for how many decisions of others room is to be held after one of our
-// own, if it is held for that share of them.
-func (p *peers) due(share float64) int {
-	whole, part := math.Modf(p.owed + share*p.perDecision())
+// due returns for how many more decisions of others room is to be held after one of
+// our own.
+func (p *peers) due() int {
+	whole, part := math.Modf(p.owed + p.perDecision())
 	p.owed = part
 	return int(whole)
 }
@@ -93,11 +89,12 @@ func (p *peers) due(share float64) int {
 // hold holds room for what other replicas decide while the pod of this decision is
 // not seen: for pods like it, on the nodes that it lists. Call under lock.
 func (ix *Index) hold(d *Decision, l load) (held []*heldRoom) {
-	share, slack, next := 1.0, slackNodes*ix.perNode(d.Target(), l), 0
+	slack, next := slackNodes, 0
 	if nodes := len(ix.order); examinedNodes(&ix.cfg.Scheduler, nodes) == nodes {
-		share = heldShare
+		slack = ix.cfg.Weights.MaxTerms / 2
 	}
-	for range min(ix.peers.due(share), maxHeld-len(ix.peers.held)) {
+	slack *= ix.perNode(d.Target(), l)
+	for range min(ix.peers.due(), maxHeld-len(ix.peers.held)) {
 		h := &heldRoom{charged: ix.peers.outstanding >= slack}
 		if h.charged {
 			for next < len(d.Ranking) && !ix.hasRoomOn(d.Ranking[next].Name, l) {

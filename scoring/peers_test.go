@@ -18,6 +18,7 @@ import (
 // since. Nothing is bound while the burst lasts.
 type burst struct {
 	replicas, nodes, lag int
+	seed                 uint64
 	// assumeNone switches off what is tested.
 	assumeNone bool
 }
@@ -47,7 +48,7 @@ func (b burst) place(t *testing.T) (taken, unlisted int) {
 
 // decide returns the pods in the order of their creation.
 func (b burst) decide(t *testing.T, nodes []string) (created []*corev1.Pod) {
-	random := rand.New(rand.NewPCG(1, 1))
+	random := rand.New(rand.NewPCG(b.seed, 1))
 	replicas := make([]*testCluster, b.replicas)
 	for r := range replicas {
 		replicas[r] = newCluster(t, nil)
@@ -125,17 +126,22 @@ func TestReplicasAssumeEachOther(t *testing.T) {
 		"two, a few unseen": {burst: burst{replicas: 2, nodes: 100, lag: 48}, alone: true},
 		"two":               {burst: burst{replicas: 2, nodes: 100, lag: 400}},
 		"one, 200 nodes":    {burst: burst{replicas: 1, nodes: 200, lag: 400}, alone: true},
+		"two, 16 nodes":     {burst: burst{replicas: 2, nodes: 16, lag: 64}, alone: true},
+		"two, 60 nodes":     {burst: burst{replicas: 2, nodes: 60, lag: 240}},
 		"two, 200 nodes":    {burst: burst{replicas: 2, nodes: 200, lag: 400}},
 		"three, 200 nodes":  {burst: burst{replicas: 3, nodes: 200, lag: 400}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			most := tc.nodes / 2
 			if tc.nodes > minFeasibleNodes {
-				most += most / 10 // the last pods take a few more, in the part examined
+				// Shares in 256 pods are right to a tenth, of 400 unseen; and the last pods
+				// take a few nodes more, in the part examined.
+				most += most * 3 / 20
 			}
-			taken, unlisted := tc.place(t)
-			if taken > most {
-				t.Errorf("%d nodes taken, want %d at most; %d pods without a listed node", taken, most, unlisted)
+			for tc.seed = range 4 {
+				if taken, unlisted := tc.place(t); taken > most {
+					t.Errorf("seed %d: %d nodes taken, want %d at most; %d pods without a listed node", tc.seed, taken, most, unlisted)
+				}
 			}
 			tc.assumeNone = true
 			if taken, _ := tc.place(t); (taken <= most) != tc.alone {
@@ -153,7 +159,7 @@ func TestRoomHeldForOthers(t *testing.T) {
 	}
 	newBusy := func() *testCluster { // more than one of others for one of ours
 		c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")))
-		c.peers = peers{own: 64, others: 64, owed: 0.5, outstanding: 100} // 0.8 for one of ours
+		c.peers = peers{own: 64, others: 64, outstanding: 100} // one for each of ours
 		c.decide(gpuPod("mine", usual))
 		return c
 	}
@@ -277,13 +283,13 @@ func TestPreferenceBeforeRoomHeld(t *testing.T) {
 	}
 }
 
-// For the pods of two nodes no room is held: the lists make up for that many.
+// For the pods of half a list no room is held: the lists make up for that many.
 func TestNoRoomHeldForFew(t *testing.T) {
-	c := newCluster(t, nil)
+	c := newCluster(t, func(cfg *config.Configuration) { cfg.Weights.MaxTerms = 4 })
 	for i := range 8 {
 		c.SetNode(gpuNode(fmt.Sprint("n", i), list(nvidia, "8")))
 	}
-	c.peers = peers{own: 64, others: 80} // one for each of ours: 0.8 * 80/64
+	c.peers = peers{own: 64, others: 64} // one for each of ours
 	for i := range 17 {
 		c.decide(gpuPod(fmt.Sprint("p", i), usual))
 	}
