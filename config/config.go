@@ -106,8 +106,9 @@ type Weights struct {
 	MaxTerms int `json:"maxTerms"`
 	// TailTerms is the most further nodes that are listed behind them, all with
 	// one low weight, 0 to 100. They are added only where the scheduler examines
-	// a part of the feasible nodes, one for each stretch of its node order, of half
-	// that part's length, that has no other listed node. Default 40 = 2/0.05: the
+	// a part of the feasible nodes, for each stretch of its node order, of half that
+	// part's length, that has too few listed nodes: one, or up to three as long as
+	// there are not more of them than nodes in order. Default 40 = 2/0.05: the
 	// scheduler examines at least 5 percent.
 	TailTerms int `json:"tailTerms"`
 	// Margin is how many points of the scheduler's total score a better node

@@ -1,10 +1,8 @@
 package scoring
 
 import (
-	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/topology"
 )
 
@@ -23,59 +21,6 @@ func (ix *Index) charge(r *podRecord, next ownership) {
 		ix.apply(1, charge{node: r.node, load: *r.load})
 		ix.countCompanions(1, *r.load)
 	}
-}
-
-// expect notes that a pod is expected on a node. Call under lock.
-func (ix *Index) expect(r *podRecord) {
-	if r.owner == ownerTarget {
-		ix.expected[r.node] = append(ix.expected[r.node], r)
-	}
-}
-
-// unexpect ends what expect noted. Call under lock.
-func (ix *Index) unexpect(r *podRecord) {
-	if r.owner != ownerTarget {
-		return
-	}
-	left := slices.DeleteFunc(ix.expected[r.node], func(other *podRecord) bool { return other == r })
-	if len(left) == 0 {
-		delete(ix.expected, r.node)
-	} else {
-		ix.expected[r.node] = left
-	}
-}
-
-// moveOn lets pods that are expected on a node go on along their lists, the last ones
-// first, as long as there is too much on the node: others were bound to it meanwhile.
-// Where the scheduler examines only a part of the nodes that happens all the time, and
-// whoever stayed would not count anywhere. Call under lock.
-func (ix *Index) moveOn(name string) {
-	for i := len(ix.expected[name]) - 1; i >= 0; i-- {
-		r := ix.expected[name][i]
-		if !r.applied || !ix.tooMuchOn(name, *r.load) {
-			continue
-		}
-		next := ix.expectedNode(r.listed, name, *r.load)
-		if next == name || !ix.hasRoomOn(next, *r.load) {
-			return
-		}
-		ix.charge(r, ownership{owner: ownerTarget, node: next, until: r.until})
-	}
-}
-
-// tooMuchOn tells whether more is taken of a node than it has, of what the load asks
-// for. Call under lock.
-func (ix *Index) tooMuchOn(name string, l load) bool {
-	s := ix.states[name]
-	if s == nil || s.node == nil {
-		return false
-	}
-	for _, r := range l.requests {
-		if s.used.requests.get(r.name) > s.allocatable.get(r.name) {
-			return true
-		}
-	}
-	return s.used.pods > s.allocatable.get(corev1.ResourcePods)
 }
 
 // indexTarget keeps targets in step with a record's owner. Call under lock.

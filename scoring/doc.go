@@ -29,6 +29,7 @@
 //   - images.go: which images are on how many nodes
 //   - companions.go: what a GPU's pod usually takes along
 //   - reservation.go: who owns a pod's request before it is bound
+//   - expected.go: on which node a pod counts that is on its way
 //   - peers.go: what other replicas decide at the same time
 //   - landing.go: where steered pods went
 //   - occupancy.go: how GPUs are spread over nodes, for metrics

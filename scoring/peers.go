@@ -125,11 +125,6 @@ func (ix *Index) perNode(name string, l load) int {
 	return int(most)
 }
 
-func (ix *Index) hasRoomOn(node string, l load) bool {
-	s := ix.states[node]
-	return s != nil && s.node != nil && hasRoom(s, l.requests)
-}
-
 // giveUp ends the holding of room. Call under lock.
 func (ix *Index) giveUp(held ...*heldRoom) {
 	for _, h := range held {

@@ -92,68 +92,6 @@ func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
 	return now
 }
 
-// expectedNode is where the scheduler will put a pending pod: on the first node
-// that its terms list, by falling weight, with room. Usually that is the target.
-// But when another replica decided at the same time the target may be taken
-// twice; who is too much there goes on to the next listed node, and must be
-// counted on it, or every later decision would be off by as much. When the others
-// have taken all of them, it will push one of theirs further, so it counts on the
-// next node in packing order. Call under lock.
-func (ix *Index) expectedNode(listed []string, target string, l load) string {
-	for _, name := range listed {
-		if ix.hasRoomOn(name, l) {
-			return name
-		}
-	}
-	if next := ix.nextWithRoom(listed, l); next != "" {
-		return next
-	}
-	return target
-}
-
-// entriesForNext is how many nodes with enough GPUs are looked at for one that has
-// enough of the rest too.
-const entriesForNext = 16
-
-// nextWithRoom returns the first node in packing order with room for a load of a pod
-// with that list, empty if none is at hand. Call under lock.
-func (ix *Index) nextWithRoom(listed []string, l load) (name string) {
-	p, visited := ix.poolWith(listed, l), 0
-	if p == nil {
-		return ""
-	}
-	p.tree.Ascend(func(e entry) bool {
-		visited++
-		if hasRoom(e.state, l.requests) {
-			name = e.state.object.Name
-		}
-		return name == "" && visited < entriesForNext
-	})
-	return name
-}
-
-// poolWith returns the smallest pool of pods that ask for as many GPUs as the load
-// and may go to all these nodes, nil if there is none. Call under lock.
-func (ix *Index) poolWith(nodes []string, l load) (smallest *pool) {
-	for kind, p := range ix.pools {
-		if l.occupants.get(kind.gpu) > 0 && l.requests.get(kind.gpu) == kind.count && ix.allEligible(p, nodes) &&
-			(smallest == nil || p.stats.matching < smallest.stats.matching ||
-				p.stats.matching == smallest.stats.matching && p.used > smallest.used) {
-			smallest = p
-		}
-	}
-	return smallest
-}
-
-func (ix *Index) allEligible(p *pool, nodes []string) bool {
-	for _, name := range nodes {
-		if s := ix.states[name]; s == nil || s.node == nil || p.member(s.node)&eligible == 0 {
-			return false
-		}
-	}
-	return true
-}
-
 // tooLarge tells whether a node could not even take the pod if it were empty: a
 // target that no decision of ours can have named. Call under lock.
 func (ix *Index) tooLarge(node string, l load) bool {

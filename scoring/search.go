@@ -195,7 +195,7 @@ func (q *search) visit(e entry) bool {
 
 // consider adds a node to the candidates if it can take the pod and may be listed.
 func (q *search) consider(s *nodeState) {
-	if q.headFull() && (!q.segments.isUncovered(s.node) || q.has(s)) { // the head covers its own
+	if q.headFull() && (!q.segments.isUncovered(s.node) || q.has(s)) { // enough of its segment are listed, or it is
 		return
 	}
 	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {

@@ -23,12 +23,7 @@ func list(ctx context.Context, args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	restConfig, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading -kubeconfig: %w", err)
-	}
-	restConfig.ContentType = runtime.ContentTypeProtobuf
-	client, err := kubernetes.NewForConfig(restConfig)
+	client, err := newClient(*kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -49,4 +44,14 @@ func list(ctx context.Context, args []string) error {
 		return err
 	})
 	return group.Wait()
+}
+
+// newClient returns a client that asks for protobuf.
+func newClient(kubeconfig string) (kubernetes.Interface, error) {
+	restConfig, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading -kubeconfig: %w", err)
+	}
+	restConfig.ContentType = runtime.ContentTypeProtobuf
+	return kubernetes.NewForConfig(restConfig)
 }

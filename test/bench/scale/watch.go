@@ -12,10 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 )
 
 // synced is what the command watch prints when it has seen everything.
@@ -30,12 +27,7 @@ func watch(ctx context.Context, args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	restConfig, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
-	if err != nil {
-		return fmt.Errorf("reading -kubeconfig: %w", err)
-	}
-	restConfig.ContentType = runtime.ContentTypeProtobuf
-	client, err := kubernetes.NewForConfig(restConfig)
+	client, err := newClient(*kubeconfig)
 	if err != nil {
 		return err
 	}
