@@ -12,6 +12,7 @@
 //   - amounts.go: quantities as integers
 //   - load.go: what is used on a node, as values that never change
 //   - pool.go: the nodes for one kind of pods, in packing order
+//   - scattered.go: the same nodes in an order without neighbours
 //   - signature.go: which pods are of one kind
 //   - search.go: going through a pool
 //   - feasibility.go: which nodes can take the pod

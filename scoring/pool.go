@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"cmp"
-	"math"
 
 	"github.com/google/btree"
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +27,9 @@ type podKind struct {
 // 80 MB at 15,000 nodes, and the work of an event.
 const maxPools = 64
 
-// treeDegree of a pool's tree: nodes of 15 to 31 entries, which a change after a
-// view copies, three deep at 15,000 entries.
-const treeDegree = 16
+// treeDegree of a pool's tree: nodes of 7 to 15 entries, which a change after a
+// view copies, four deep at 15,000 entries.
+const treeDegree = 8
 
 // pool is the nodes for one kind of pods.
 type pool struct {
@@ -38,16 +37,17 @@ type pool struct {
 	filter podFilter
 	key    keyFunc
 	tree   *btree.BTreeG[entry]
-	// scattered holds the same nodes, in random order within drained, occupied and
-	// empty ones: for the tail, which must reach all parts of the cluster.
-	scattered *btree.BTreeG[entry]
+	// scattered holds the same nodes in an order that has nothing to do with the
+	// scheduler's.
+	scattered *btree.BTreeG[place]
 	// members says what each node is to the pool, by the node's slot.
 	members []membership
 	stats   poolStats
 	// shared and sharedScattered are the trees as readers have them, nil when they
 	// have changed since.
-	shared, sharedScattered *btree.BTreeG[entry]
-	used                    uint64 // the index's count of decisions when last used
+	shared          *btree.BTreeG[entry]
+	sharedScattered *btree.BTreeG[place]
+	used            uint64 // the index's count of decisions when last used
 }
 
 // poolStats are counts over all nodes with the GPU, with or without room.
@@ -78,22 +78,29 @@ const (
 
 // entry is an eligible node with enough free GPUs.
 type entry struct {
-	key   packingKey
+	key packingKey
+	// hash is the node's; here it can be compared without a look at the node.
+	hash  uint64
 	state *nodeState
 }
 
-func lessEntry(a, b entry) bool { return compareEntries(a, b) < 0 }
-
-// compareEntries orders entries; one without a state comes before all of its key.
-func compareEntries(a, b entry) int {
-	if c := a.key.compare(b.key); c != 0 || a.state == nil || b.state == nil {
-		return cmp.Or(c, falseFirst(a.state != nil, b.state != nil))
+// compare orders entries of different nodes, and those of one node by their keys.
+func (e entry) compare(o entry) int {
+	if c := e.key.compare(o.key); c != 0 {
+		return c
 	}
-	return compareNodes(a.state.node, b.state.node)
+	if e.hash != o.hash {
+		return cmp.Compare(e.hash, o.hash)
+	}
+	return compareNodes(e.state.node, o.state.node)
 }
 
 func newPool(kind podKind, filter podFilter, key keyFunc) *pool {
-	return &pool{kind: kind, filter: filter, key: key, tree: btree.NewG(treeDegree, lessEntry), scattered: btree.NewG(treeDegree, lessEntry)}
+	return &pool{
+		kind: kind, filter: filter, key: key,
+		tree:      btree.NewG(treeDegree, func(a, b entry) bool { return a.compare(b) < 0 }),
+		scattered: btree.NewG(treeDegree, func(a, b place) bool { return a.compare(b) < 0 }),
+	}
 }
 
 // update moves a node from its old to its new state.
@@ -102,8 +109,7 @@ func (p *pool) update(old, next *nodeState) {
 		p.leave(old)
 		p.join(next)
 	} else if next.node != nil && p.member(next.node)&eligible != 0 {
-		p.remove(old)
-		p.insert(next)
+		p.move(old, next)
 	}
 }
 
@@ -169,31 +175,57 @@ func (c *poolStats) count(m membership, sign int) {
 func (p *pool) insert(s *nodeState) {
 	if p.hasGPUs(s) {
 		p.shared, p.sharedScattered = nil, nil
-		ranked, scattered := p.entries(s)
-		p.tree.ReplaceOrInsert(ranked)
-		p.scattered.ReplaceOrInsert(scattered)
+		at := p.spotOf(s)
+		p.tree.ReplaceOrInsert(at.entry)
+		p.scattered.ReplaceOrInsert(at.place)
 	}
 }
 
 func (p *pool) remove(s *nodeState) {
 	if p.hasGPUs(s) {
 		p.shared, p.sharedScattered = nil, nil
-		ranked, scattered := p.entries(s)
-		p.tree.Delete(ranked)
-		p.scattered.Delete(scattered)
+		at := p.spotOf(s)
+		p.tree.Delete(at.entry)
+		p.scattered.Delete(at.place)
 	}
+}
+
+// move is remove and insert, of a node that is eligible before and after. What stays
+// where it is in a tree is only replaced, which copies half as much of the tree.
+func (p *pool) move(old, next *nodeState) {
+	if !p.hasGPUs(old) || !p.hasGPUs(next) {
+		p.remove(old)
+		p.insert(next)
+		return
+	}
+	p.shared, p.sharedScattered = nil, nil
+	from, to := p.spotOf(old), p.spotOf(next)
+	if from.entry.compare(to.entry) != 0 {
+		p.tree.Delete(from.entry)
+	}
+	if from.place.compare(to.place) != 0 {
+		p.scattered.Delete(from.place)
+	}
+	p.tree.ReplaceOrInsert(to.entry)
+	p.scattered.ReplaceOrInsert(to.place)
 }
 
 func (p *pool) hasGPUs(s *nodeState) bool {
 	return s.allocatable.get(p.kind.gpu)-s.used.requests.get(p.kind.gpu) >= p.kind.count
 }
 
-// entries returns a node's entries in both trees. The scattered one has only the
-// class in its key, so that the nodes' hashes order it.
-func (p *pool) entries(s *nodeState) (ranked, scattered entry) {
+// spot is where a node is in the two trees of a pool.
+type spot struct {
+	entry
+	place
+}
+
+func (p *pool) spotOf(s *nodeState) spot {
 	packing := packingOf(s, p.kind.gpu)
-	class := packingKey{order: [4]int64{one(packing.draining), one(!packing.occupied)}}
-	return entry{key: p.key(packing), state: s}, entry{key: class, state: s}
+	return spot{
+		entry: entry{key: p.key(packing), hash: s.hash, state: s},
+		place: place{class: classOf(packing), hash: s.hash, slot: s.slot, state: s},
+	}
 }
 
 // view returns the pool for readers. It stays as it is whatever happens next.
@@ -206,43 +238,9 @@ func (p *pool) view() poolView {
 
 // poolView is a pool at one moment.
 type poolView struct {
-	tree, scattered *btree.BTreeG[entry]
+	tree      *btree.BTreeG[entry]
+	scattered *btree.BTreeG[place]
 	poolStats
-}
-
-// class is the part of a scattered entry's key that says anything.
-func (e entry) class() [2]int64 { return [2]int64{e.key.order[0], e.key.order[1]} }
-
-// firstEntry is before all others.
-var firstEntry = entry{key: packingKey{order: [4]int64{math.MinInt64}}}
-
-// keyOf is the key of a class's scattered entries.
-func keyOf(class [2]int64) packingKey {
-	return packingKey{order: [4]int64{class[0], class[1]}}
-}
-
-// scatter multiplies hashes, so that nodes next to each other in their order begin at
-// places far apart (2^64 divided by the golden ratio, Knuth's multiplicative hashing).
-const scatter = 0x9E3779B97F4A7C15
-
-// scatteredFrom is a place among a class's scattered entries that follows from a node.
-func scatteredFrom(class [2]int64, n *node) entry {
-	place := &node{object: &corev1.Node{}, hash: n.hash * scatter}
-	return entry{key: keyOf(class), state: &nodeState{node: place}}
-}
-
-// nextClass returns the class of the first scattered entry from pivot on.
-func nextClass(scattered *btree.BTreeG[entry], pivot entry) (class [2]int64, ok bool) {
-	scattered.AscendGreaterOrEqual(pivot, func(e entry) bool {
-		class, ok = e.class(), true
-		return false
-	})
-	return class, ok
-}
-
-// afterClass is before all scattered entries of later classes.
-func afterClass(class [2]int64) entry {
-	return entry{key: packingKey{order: [4]int64{class[0], class[1] + 1, math.MinInt64}}}
 }
 
 // poolFor returns the pool for a pod, which it makes if there is none. Call under

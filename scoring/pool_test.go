@@ -38,8 +38,8 @@ func describePool(p *pool) []string {
 		out = append(out, fmt.Sprintf("%s key %+v used %+v", e.state.object.Name, e.key, e.state.used))
 		return true
 	})
-	p.scattered.Ascend(func(e entry) bool {
-		out = append(out, fmt.Sprintf("%s scattered %+v used %+v", e.state.object.Name, e.key, e.state.used))
+	p.scattered.Ascend(func(e place) bool {
+		out = append(out, fmt.Sprintf("%s scattered %d %d used %+v", e.state.object.Name, e.class, e.hash, e.state.used))
 		return true
 	})
 	return out

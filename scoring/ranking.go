@@ -109,14 +109,19 @@ func (p *packing) merge(other packing, count int64) {
 
 // packingKey is a node's place in the packing order, lowest first.
 type packingKey struct {
-	order [4]int64
+	order [3]int64
 	// leftover is free CPU plus memory, in 1/1024 of what a GPU's pod usually takes
 	// along.
 	leftover int64
 }
 
 func (k packingKey) compare(o packingKey) int {
-	return cmp.Or(slices.Compare(k.order[:], o.order[:]), cmp.Compare(k.leftover, o.leftover))
+	for i := range k.order {
+		if k.order[i] != o.order[i] {
+			return cmp.Compare(k.order[i], o.order[i])
+		}
+	}
+	return cmp.Compare(k.leftover, o.leftover)
 }
 
 // keyFunc returns a node's place in the packing order.
@@ -150,26 +155,27 @@ func leftover(s *nodeState, name corev1.ResourceName, unit int64) int64 {
 
 // strategies are the ranking rules by their configured name. The first part of a
 // key is not theirs.
-var strategies = map[config.Strategy]func(packing, config.EmptyNodes) [4]int64{
+var strategies = map[config.Strategy]func(packing, config.EmptyNodes) [3]int64{
 	config.StrategyBestFit:       bestFit,
 	config.StrategyMostAllocated: mostAllocated,
 }
 
 // bestFit prefers nodes in use over empty ones, then the fewest GPUs left over,
 // so that a small pod does not break into a large gap.
-func bestFit(p packing, empty config.EmptyNodes) [4]int64 {
+func bestFit(p packing, empty config.EmptyNodes) [3]int64 {
 	if p.occupied {
-		return [4]int64{0, 0, p.free}
+		return [3]int64{0, 0, p.free}
 	}
-	return [4]int64{0, 1, emptyOrder(p, empty)}
+	return [3]int64{0, 1, emptyOrder(p, empty)}
 }
 
-// mostAllocated prefers the highest share of allocated GPUs, then nodes in use.
-func mostAllocated(p packing, empty config.EmptyNodes) [4]int64 {
+// mostAllocated prefers the highest share of allocated GPUs, then nodes in use: both
+// in one number, which falls by two for each point of the score.
+func mostAllocated(p packing, empty config.EmptyNodes) [3]int64 {
 	if p.occupied {
-		return [4]int64{0, -p.score}
+		return [3]int64{0, -2 * p.score}
 	}
-	return [4]int64{0, -p.score, 1, emptyOrder(p, empty)}
+	return [3]int64{0, 1 - 2*p.score, emptyOrder(p, empty)}
 }
 
 func emptyOrder(p packing, order config.EmptyNodes) int64 {
@@ -194,13 +200,18 @@ type compare func(a, b *candidate) int
 // (normalised by the node with the most of them), and the user's own preferences
 // are theirs.
 func compareCandidates(a, b *candidate) int {
-	return cmp.Or(
-		cmp.Compare(a.softTaints, b.softTaints),
-		cmp.Compare(b.userScore, a.userScore),
-		a.key.compare(b.key),
-		compareNodes(a.node, b.node),
-	)
+	switch {
+	case a.softTaints != b.softTaints:
+		return cmp.Compare(a.softTaints, b.softTaints)
+	case a.userScore != b.userScore:
+		return cmp.Compare(b.userScore, a.userScore)
+	default:
+		return a.entry().compare(b.entry())
+	}
 }
+
+// entry is the candidate's place in the packing order.
+func (c *candidate) entry() entry { return entry{key: c.key, hash: c.hash, state: c.nodeState} }
 
 // compareNodes orders nodes of equal rank, in a way that is the same everywhere.
 func compareNodes(a, b *node) int {

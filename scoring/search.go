@@ -119,13 +119,10 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 // some microseconds' work.
 const nodesPerCheck = 64
 
-// So many nodes per candidate wanted are looked at for the tail: of one class (nodes
-// in use, empty nodes), and in all. They come in random order, so that 4 nodes per
-// segment reach 98 % of the segments that have one of the class (1 - 1/e^4).
-const (
-	visitsPerSegmentInClass = 4
-	visitsPerSegment        = 12
-)
+// visitsPerSegmentInClass is how many nodes of one class are gone through for the
+// tail, per candidate wanted. They come in random order, so that 4 per segment reach
+// 98 % of the segments that have one of the class (1 - 1/e^4).
+const visitsPerSegmentInClass = 4
 
 // run looks at the pod's own reserved node, then at the pool in packing order until
 // the head has all its nodes, then for the tail.
@@ -133,7 +130,7 @@ func (q *search) run() {
 	if q.v.ownState != nil {
 		q.consider(q.v.ownState)
 	}
-	q.v.pool.tree.Ascend(func(e entry) bool { return q.visit(e) && !q.headFull() })
+	q.v.pool.tree.Ascend(func(e entry) bool { return q.visit(e.state) && !q.headFull() })
 	if q.headFull() && !q.timeout {
 		q.findTail()
 		return
@@ -149,53 +146,51 @@ func (q *search) headFull() bool {
 // findTail adds nodes of the segments that have not enough yet, as far as it finds
 // them without looking at too many, best first.
 func (q *search) findTail() {
-	head, visits := len(q.f.candidates), 0
-	for pivot := firstEntry; q.segments.uncovered() > 0 && visits < visitsPerSegment*q.segments.total() && !q.timeout; {
-		class, ok := nextClass(q.v.pool.scattered, pivot)
-		if !ok {
-			break
+	head := len(q.f.candidates)
+	for c := range classes {
+		if q.segments.uncovered() > 0 && !q.timeout {
+			q.findTailIn(c)
 		}
-		visits += q.findTailIn(class)
-		pivot = afterClass(class)
 	}
 	slices.SortFunc(q.f.candidates[head:], func(a, b candidate) int { return compareCandidates(&a, &b) })
 }
 
-// findTailIn does so in one class, which has its own share of the visits, and returns
-// how many it made. It begins where the first candidate says and goes round: pods
-// expected elsewhere get other nodes, or many at a time would fill the same few, and
-// those expected on one node get the same.
-func (q *search) findTailIn(class [2]int64) (visits int) {
-	visit := func(e entry) bool {
-		if e.class() != class {
+// findTailIn does so in one class, which has its own share of the visits. It begins
+// where the first candidate says and goes round: pods expected elsewhere get other
+// nodes, or many at a time would fill the same few, and those expected on one node get
+// the same.
+func (q *search) findTailIn(c class) {
+	visits := visitsPerSegmentInClass * q.segments.total()
+	visit := func(p place) bool {
+		if p.class != c {
 			return false
 		}
-		visits++
-		return q.visit(e) && q.segments.uncovered() > 0 && visits < visitsPerSegmentInClass*q.segments.total()
+		visits--
+		inTime := !q.segments.isUncovered(p.slot) || q.visit(p.state)
+		return inTime && q.segments.uncovered() > 0 && visits > 0
 	}
-	begin := scatteredFrom(class, q.f.candidates[0].node)
+	begin := placeFrom(c, q.f.candidates[0].node)
 	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
-	if q.segments.uncovered() > 0 && !q.timeout {
-		q.v.pool.scattered.AscendRange(entry{key: keyOf(class)}, begin, visit)
+	if q.segments.uncovered() > 0 && visits > 0 && !q.timeout {
+		q.v.pool.scattered.AscendRange(place{class: c}, begin, visit)
 	}
-	return visits
 }
 
 // visit looks at a node of the pool. It is false when there is no more time.
-func (q *search) visit(e entry) bool {
+func (q *search) visit(s *nodeState) bool {
 	if q.visited++; q.visited%nodesPerCheck == 0 && q.ctx.Err() != nil {
 		q.timeout = true
 		return false
 	}
-	if q.v.own == nil || e.state.object.Name != q.v.own.node {
-		q.consider(e.state)
+	if q.v.own == nil || s.object.Name != q.v.own.node {
+		q.consider(s)
 	}
 	return true
 }
 
 // consider adds a node to the candidates if it can take the pod and may be listed.
 func (q *search) consider(s *nodeState) {
-	if q.headFull() && (!q.segments.isUncovered(s.node) || q.has(s)) { // enough of its segment are listed, or it is
+	if q.headFull() && (!q.segments.isUncovered(s.slot) || q.has(s)) { // enough of its segment are listed, or it is
 		return
 	}
 	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {
@@ -206,7 +201,7 @@ func (q *search) consider(s *nodeState) {
 		q.skippedTainted = true
 		return
 	}
-	q.segments.cover(s.node)
+	q.segments.cover(s.slot)
 	q.f.candidates = append(q.f.candidates, c)
 }
 

@@ -151,7 +151,7 @@ func (c *chain) weigh() weighed {
 	if c.cfg.Weights.Weighting == config.WeightingEqual {
 		return c.equal(head)
 	}
-	totals := []int64{}
+	totals := make([]int64, 0, head)
 	for l := range head {
 		total := c.total(totals, l)
 		if total-c.shared < 1 {
@@ -173,6 +173,9 @@ func (c *chain) total(totals []int64, l int) int64 {
 	a, margin := c.cfg.Scheduler.PluginWeights.NodeAffinity, c.cfg.Weights.Margin
 	total := totals[len(totals)-1] - 1
 	for k := range totals {
+		if k+1 < len(totals) && c.points[k].min == c.points[k+1].min {
+			continue // its total is the larger, and so is what it allows
+		}
 		gap := ceilDiv(c.points[l].max-c.points[k].min+margin, a)
 		total = min(total, floorDiv(totals[k]*(100-gap), 100))
 	}
@@ -198,6 +201,7 @@ func (c *chain) withTail(totals []int64) weighed {
 // all totals of these, and the largest that they can have in common.
 func (c *chain) tail(totals []int64) (nodes []int, common int64) {
 	common = math.MaxInt64
+	nodes = make([]int, 0, len(c.points)-len(totals))
 	var weight int64
 	for l := len(totals); l < len(c.points); l++ {
 		if l == len(totals) || c.points[l].max != c.points[l-1].max { // most are alike
@@ -213,7 +217,8 @@ func (c *chain) tail(totals []int64) (nodes []int, common int64) {
 
 // listed puts the ordered nodes and the tail together.
 func (c *chain) listed(totals []int64, tail []int, common int64) weighed {
-	w := weighed{tail: len(tail)}
+	n := len(totals) + len(tail)
+	w := weighed{tail: len(tail), listed: make([]int, 0, n), weights: make([]int64, 0, n)}
 	for l, total := range totals {
 		w.listed, w.weights = append(w.listed, l), append(w.weights, total-c.shared)
 	}
@@ -239,17 +244,22 @@ func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed)
 	if !f.complete && c.mayLose(w.weights[0], 0, m.most()) {
 		return true
 	}
-	names := make(map[string]bool, len(w.listed))
-	for _, i := range w.listed {
-		names[ranked[i].object.Name] = true
-	}
+	mayLose := false
 	for i := range f.candidates {
 		u := &f.candidates[i]
-		if !names[u.object.Name] && c.mayLose(w.weights[0], u.userScore, m.mostPoints(u)) {
+		if i == 0 || u.userScore != f.candidates[i-1].userScore || !sameToModel(u, &f.candidates[i-1]) {
+			mayLose = c.mayLose(w.weights[0], u.userScore, m.mostPoints(u))
+		}
+		if mayLose && !w.lists(ranked, u) {
 			return true
 		}
 	}
 	return false
+}
+
+// lists tells whether a candidate is among the nodes with a weight.
+func (w *weighed) lists(ranked []candidate, u *candidate) bool {
+	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].object.Name == u.object.Name })
 }
 
 // mayLose tells whether the first node, with its weight, may be beaten by one that

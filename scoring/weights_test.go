@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -45,7 +46,7 @@ func TestChain(t *testing.T) {
 	cfg := config.Default()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, chainWeights(&cfg, tc.points, tc.shared, tc.first)); diff != "" {
+			if diff := cmp.Diff(tc.want, chainWeights(&cfg, tc.points, tc.shared, tc.first), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("weights (-want +got):\n%s", diff)
 			}
 		})

@@ -80,15 +80,15 @@ func (s *segments) total() int { return s.wanted * len(s.listed) }
 // uncovered is how many candidates are still wanted.
 func (s *segments) uncovered() int { return s.left }
 
-// of returns the segment that a node is in.
-func (s *segments) of(n *node) int { return s.places[n.slot] / s.length }
+// of returns the segment that the node with that slot is in.
+func (s *segments) of(slot int) int { return s.places[slot] / s.length }
 
-func (s *segments) isUncovered(n *node) bool { return s.length > 0 && s.listed[s.of(n)] < s.wanted }
+func (s *segments) isUncovered(slot int) bool { return s.length > 0 && s.listed[s.of(slot)] < s.wanted }
 
 // cover notes a candidate of a node's segment.
-func (s *segments) cover(n *node) {
-	if s.isUncovered(n) {
-		s.listed[s.of(n)]++
+func (s *segments) cover(slot int) {
+	if s.isUncovered(slot) {
+		s.listed[s.of(slot)]++
 		s.left--
 	}
 }
@@ -102,7 +102,7 @@ func (s *Scorer) tail(f found, v *view, head []candidate) []candidate {
 	}
 	inHead := make(map[*node]bool, len(head))
 	for i := range head {
-		segments.cover(head[i].node)
+		segments.cover(head[i].slot)
 		inHead[head[i].node] = true
 	}
 	tops := make([]best, segments.count())
@@ -110,8 +110,8 @@ func (s *Scorer) tail(f found, v *view, head []candidate) []candidate {
 		tops[i] = best{n: segments.wanted - listed, order: compareCandidates}
 	}
 	for i := range f.candidates {
-		if c := &f.candidates[i]; segments.isUncovered(c.node) && !inHead[c.node] {
-			tops[segments.of(c.node)].add(c)
+		if c := &f.candidates[i]; segments.isUncovered(c.slot) && !inHead[c.node] {
+			tops[segments.of(c.slot)].add(c)
 		}
 	}
 	var tail []candidate

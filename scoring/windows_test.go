@@ -132,7 +132,7 @@ func TestTailReachesEveryPool(t *testing.T) {
 		f, _ := c.feasible(t.Context(), v, pod, &demand, bestOnly)
 		segments := c.newSegments(&v, v.pool.tree.Len())
 		for _, n := range c.rank(f, v) {
-			segments.cover(n.node)
+			segments.cover(n.slot)
 		}
 		if segments.count() == 0 || segments.uncovered() > 0 {
 			t.Errorf("%d pools: %d of %d segments have no listed node", pools, segments.uncovered(), segments.count())

@@ -10,6 +10,7 @@
 //   - patch.go: from a decision to what the pod is to have of us, and its patch
 //   - operations.go: from that to JSON patch operations
 //   - encode.go: the patch as text
+//   - marshal.go: its operations and terms as JSON
 //   - outcome.go: what came of a request, for log and metrics
 //   - trial.go: all of this for a pod that nobody creates
 //   - metrics.go: the metrics

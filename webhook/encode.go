@@ -19,7 +19,7 @@ func encode(s *submission, ops []operation) ([]byte, scoring.Reason) {
 	if s.wire.Metadata == nil || s.wire.Spec == nil {
 		return nil, ReasonPatch // nowhere to add to; the API server sends both
 	}
-	patch, err := json.Marshal(ops, written)
+	patch, err := marshal(ops)
 	if err != nil {
 		return nil, ReasonPatch
 	}

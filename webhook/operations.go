@@ -13,10 +13,9 @@ import (
 
 // operation is one JSON patch operation (RFC 6902).
 type operation struct {
-	Op   string `json:"op"`
-	Path string `json:"path"`
-	// Value is nil for none.
-	Value any `json:"value,omitzero"`
+	op, path string
+	// value is nil for none.
+	value any
 }
 
 // Paths we write to. Nothing else of a pod is ever touched.
@@ -53,18 +52,18 @@ type builder struct {
 }
 
 func (b *builder) add(path string, value any) {
-	b.ops = append(b.ops, operation{Op: "add", Path: path, Value: value})
+	b.ops = append(b.ops, operation{op: "add", path: path, value: value})
 }
 
 // removeAt removes elements of a list, or the whole list when nothing would be
 // left. It returns whether the list still has elements.
 func (b *builder) removeAt(path string, indices []int, length int) bool {
 	if length > 0 && len(indices) == length {
-		b.ops = append(b.ops, operation{Op: "remove", Path: path})
+		b.ops = append(b.ops, operation{op: "remove", path: path})
 		return false
 	}
 	for _, i := range slices.Backward(indices) {
-		b.ops = append(b.ops, operation{Op: "remove", Path: path + "/" + strconv.Itoa(i)})
+		b.ops = append(b.ops, operation{op: "remove", path: path + "/" + strconv.Itoa(i)})
 	}
 	return length > 0
 }
@@ -78,7 +77,7 @@ func (b *builder) ensureAffinity(s *submission) {
 	b.affinity = true
 }
 
-func (b *builder) nodeTerms(s *submission, wanted []corev1.PreferredSchedulingTerm) {
+func (b *builder) nodeTerms(s *submission, wanted nodeTerms) {
 	has := false
 	exists := s.pod.Spec.Affinity != nil && s.pod.Spec.Affinity.NodeAffinity != nil
 	if exists {
@@ -90,12 +89,12 @@ func (b *builder) nodeTerms(s *submission, wanted []corev1.PreferredSchedulingTe
 	b.ensureAffinity(s)
 	switch {
 	case !exists:
-		b.add(pathNodeAffinity, corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: wanted})
+		b.add(pathNodeAffinity, nodeAffinity{wanted})
 	case !has:
 		b.add(pathPreferredNodes, wanted)
 	default:
 		for i := range wanted {
-			b.add(pathPreferredNodes+"/-", wanted[i])
+			b.add(pathPreferredNodes+"/-", nodeTerm(wanted[i]))
 		}
 	}
 }
@@ -134,7 +133,7 @@ func (b *builder) spread(s *submission, neutral bool) {
 func (b *builder) annotations(s *submission, wanted map[string]string) {
 	for _, key := range s.ours.annotations {
 		if _, stays := wanted[key]; !stays {
-			b.ops = append(b.ops, operation{Op: "remove", Path: pathAnnotations + "/" + escape(key)})
+			b.ops = append(b.ops, operation{op: "remove", path: pathAnnotations + "/" + escape(key)})
 		}
 	}
 	if len(wanted) > 0 && s.pod.Annotations == nil {
@@ -151,7 +150,7 @@ func (b *builder) annotations(s *submission, wanted map[string]string) {
 func (b *builder) labels(s *submission, late *scoring.Late) {
 	if late == nil {
 		for _, key := range s.ours.labels {
-			b.ops = append(b.ops, operation{Op: "remove", Path: pathLabels + "/" + escape(key)})
+			b.ops = append(b.ops, operation{op: "remove", path: pathLabels + "/" + escape(key)})
 		}
 		return
 	}

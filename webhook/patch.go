@@ -4,7 +4,6 @@ import (
 	"maps"
 
 	"github.com/go-json-experiment/json"
-	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -34,7 +33,7 @@ func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([
 
 // parts are what a pod is to have of us.
 type parts struct {
-	terms       []corev1.PreferredSchedulingTerm
+	terms       nodeTerms
 	neutral     bool
 	late        *scoring.Late
 	annotations map[string]string
@@ -65,7 +64,7 @@ func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (
 		p.annotations[config.AnnotationTarget] = d.Target()
 		p.annotations[config.AnnotationAdmission] = string(d.UID)
 		p.addRanking(d, cfg)
-		p.terms = terms(d.Ranking)
+		p.terms = d.Ranking
 	}
 	return p, true
 }
@@ -134,32 +133,12 @@ type rankedNode struct {
 	Weight    int32  `json:"weight"`
 }
 
-// terms returns one preferred term per ranked node. The form matters: by name of
-// the node, not by hostname label, which is not the node's identity and which
-// Karpenter takes for a requirement.
-func terms(ranking []scoring.RankedNode) []corev1.PreferredSchedulingTerm {
-	out := make([]corev1.PreferredSchedulingTerm, len(ranking))
-	// One array for all requirements and one for all names, not two for each.
-	requirements, names := make([]corev1.NodeSelectorRequirement, len(ranking)), make([]string, len(ranking))
-	for i, n := range ranking {
-		names[i] = n.Name
-		requirements[i] = corev1.NodeSelectorRequirement{
-			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: names[i : i+1 : i+1],
-		}
-		out[i] = corev1.PreferredSchedulingTerm{
-			Weight: n.Weight, Preference: corev1.NodeSelectorTerm{MatchFields: requirements[i : i+1 : i+1]},
-		}
-	}
-	return out
-}
-
 // valid checks the terms against the API's own rules: an invalid one would make the
 // API server refuse the pod. How names are formed was checked when the index saw the
 // nodes.
 func (p *parts) valid() bool {
 	for i := range p.terms {
-		name := p.terms[i].Preference.MatchFields[0].Values[0]
-		if w := p.terms[i].Weight; w < 1 || w > 100 || name == "" {
+		if w := p.terms[i].Weight; w < 1 || w > 100 || p.terms[i].Name == "" {
 			return false
 		}
 	}

@@ -1,0 +1,60 @@
+package scoring
+
+import "cmp"
+
+// The tail of a large cluster's list must reach all parts of the scheduler's node
+// order. So a pool holds its nodes a second time, in an order that has nothing to do
+// with that one. A search goes through it from some place on and takes the first node
+// of each part that it comes across.
+
+// class is what makes a node better or worse for the tail, best first.
+type class uint8
+
+const (
+	classOccupied class = iota
+	classEmpty
+	classDraining
+	classes // how many there are
+)
+
+func classOf(p packing) class {
+	switch {
+	case p.draining:
+		return classDraining
+	case p.occupied:
+		return classOccupied
+	default:
+		return classEmpty
+	}
+}
+
+// place is a node's place in the scattered order of a pool: by class, in it by hash.
+// It says which node it is by the slot, so that a search looks only at the nodes that
+// it takes.
+type place struct {
+	hash  uint64
+	state *nodeState
+	slot  int
+	class class
+}
+
+// compare orders places; one without a node comes before all with its hash.
+func (p place) compare(o place) int {
+	switch {
+	case p.class != o.class:
+		return cmp.Compare(p.class, o.class)
+	case p.hash != o.hash:
+		return cmp.Compare(p.hash, o.hash)
+	case p.state == nil || o.state == nil:
+		return falseFirst(p.state != nil, o.state != nil)
+	default:
+		return cmp.Compare(p.state.object.Name, o.state.object.Name)
+	}
+}
+
+// scatter multiplies hashes, so that nodes next to each other in their order begin at
+// places far apart (2^64 divided by the golden ratio, Knuth's multiplicative hashing).
+const scatter = 0x9E3779B97F4A7C15
+
+// placeFrom is a place in a class that follows from a node.
+func placeFrom(c class, n *node) place { return place{class: c, hash: n.hash * scatter} }

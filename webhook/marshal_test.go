@@ -1,0 +1,70 @@
+package webhook
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+)
+
+// What we write ourselves is what the library makes of the API's types.
+func TestMarshal(t *testing.T) {
+	term := func(weight int32, name string) corev1.PreferredSchedulingTerm {
+		return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}},
+		}}
+	}
+	ranked := nodeTerms{{Name: "gpu-1", Weight: 100}, {Name: "ip-10-0-0-9.ec2.internal", Weight: 1}}
+	terms := []corev1.PreferredSchedulingTerm{term(100, "gpu-1"), term(1, "ip-10-0-0-9.ec2.internal")}
+	constraint := []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
+	tests := map[string]struct{ ours, library any }{
+		"one term":        {nodeTerm(ranked[0]), terms[0]},
+		"terms":           {ranked, terms},
+		"no term":         {nodeTerms{}, []corev1.PreferredSchedulingTerm{}},
+		"affinity":        {nodeAffinity{ranked}, corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}},
+		"text":            {"gpu-1", "gpu-1"},
+		"quoted text":     {`{"nodes":[]} \ <&> é` + "\n\x00", `{"nodes":[]} \ <&> é` + "\n\x00"},
+		"text, no UTF-8":  {"a\xffb", "a\xffb"},
+		"any other value": {constraint, constraint},
+		"an object":       {struct{}{}, struct{}{}},
+	}
+	type libraryOperation struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value,omitzero"`
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := marshal([]operation{{op: "remove", path: "/a~1b"}, {op: "add", path: "/spec/\"x", value: tc.ours}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := json.Marshal([]libraryOperation{{Op: "remove", Path: "/a~1b"}, {Op: "add", Path: "/spec/\"x", Value: tc.library}}, written)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), string(got)); diff != "" {
+				t.Errorf("patch (-library +ours):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A patch of usual names is written without growing the buffer.
+func TestMarshalReservesEnough(t *testing.T) {
+	var ranked nodeTerms
+	for range 56 {
+		ranked = append(ranked, scoring.RankedNode{Name: "ip-10-0-0-9.ec2.internal", Weight: 100})
+	}
+	ops := []operation{{op: "add", path: pathNodeAffinity, value: nodeAffinity{ranked}}}
+	if allocations := testing.AllocsPerRun(10, func() {
+		if _, err := marshal(ops); err != nil {
+			t.Fatal(err)
+		}
+	}); allocations > 1 {
+		t.Errorf("%v allocations, want one", allocations)
+	}
+}
