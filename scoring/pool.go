@@ -222,10 +222,9 @@ type spot struct {
 
 func (p *pool) spotOf(s *nodeState) spot {
 	packing := packingOf(s, p.kind.gpu)
-	key := p.key(packing)
 	return spot{
-		entry: entry{key: key, hash: s.hash, state: s},
-		place: place{class: classOf(packing, key), hash: s.hash, slot: s.slot, state: s},
+		entry: entry{key: p.key(packing), hash: s.hash, state: s},
+		place: place{class: classOf(packing), hash: s.hash, slot: s.slot, state: s},
 	}
 }
 

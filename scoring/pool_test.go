@@ -39,7 +39,7 @@ func describePool(p *pool) []string {
 		return true
 	})
 	p.scattered.Ascend(func(e place) bool {
-		out = append(out, fmt.Sprintf("%s scattered %+v %d used %+v", e.state.object.Name, e.class, e.hash, e.state.used))
+		out = append(out, fmt.Sprintf("%s scattered %d %d used %+v", e.state.object.Name, e.class, e.hash, e.state.used))
 		return true
 	})
 	return out

@@ -1,11 +1,6 @@
 package scoring
 
-import (
-	"cmp"
-	"math"
-
-	"github.com/google/btree"
-)
+import "cmp"
 
 // The tail of a large cluster's list must reach all parts of the scheduler's node
 // order. So a pool holds its nodes a second time, in an order that has nothing to do
@@ -13,49 +8,24 @@ import (
 // of each part that it comes across.
 
 // class is what makes a node better or worse for the tail, best first.
-type class struct {
-	use use
-	// order is that of empty nodes, by size; 0 for others.
-	order int64
-}
-
-// use is what a node's GPUs are in use for.
-type use int
+type class uint8
 
 const (
-	useOccupied use = iota
-	useEmpty
-	useDraining
+	classOccupied class = iota
+	classEmpty
+	classDraining
+	classes // how many there are
 )
 
-func (c class) compare(o class) int {
-	if c.use != o.use {
-		return cmp.Compare(c.use, o.use)
-	}
-	return cmp.Compare(c.order, o.order)
-}
-
-// classOf returns the class of a node with that place in the packing order. Pods that
-// find all better nodes taken open an empty one of the tail, so it matters which: a
-// large one would be broken into by small pods.
-func classOf(p packing, k packingKey) class {
+func classOf(p packing) class {
 	switch {
 	case p.draining:
-		return class{use: useDraining}
+		return classDraining
 	case p.occupied:
-		return class{use: useOccupied}
+		return classOccupied
 	default:
-		return class{use: useEmpty, order: k.order[2]}
+		return classEmpty
 	}
-}
-
-// nextClass returns the first class from c on that has nodes.
-func nextClass(scattered *btree.BTreeG[place], c class) (next class, ok bool) {
-	scattered.AscendGreaterOrEqual(place{class: c}, func(p place) bool {
-		next, ok = p.class, true
-		return false
-	})
-	return next, ok
 }
 
 // place is a node's place in the scattered order of a pool: by class, in it by hash.
@@ -68,17 +38,11 @@ type place struct {
 	class class
 }
 
-// firstClass is before all others.
-var firstClass = class{order: math.MinInt64}
-
-// after is before all classes that come after c.
-func (c class) after() class { return class{use: c.use, order: c.order + 1} }
-
 // compare orders places; one without a node comes before all with its hash.
 func (p place) compare(o place) int {
 	switch {
 	case p.class != o.class:
-		return p.class.compare(o.class)
+		return cmp.Compare(p.class, o.class)
 	case p.hash != o.hash:
 		return cmp.Compare(p.hash, o.hash)
 	case p.state == nil || o.state == nil:

@@ -119,13 +119,10 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 // some microseconds' work.
 const nodesPerCheck = 64
 
-// So many nodes per candidate wanted are gone through for the tail: of one class
-// (nodes in use, empty ones of a size), and in all. They come in random order, so that
-// 4 per segment reach 98 % of the segments that have one of the class (1 - 1/e^4).
-const (
-	visitsPerSegmentInClass = 4
-	visitsPerSegment        = 16
-)
+// visitsPerSegmentInClass is how many nodes of one class are gone through for the
+// tail, per candidate wanted. They come in random order, so that 4 per segment reach
+// 98 % of the segments that have one of the class (1 - 1/e^4).
+const visitsPerSegmentInClass = 4
 
 // run looks at the pod's own reserved node, then at the pool in packing order until
 // the head has all its nodes, then for the tail.
@@ -150,36 +147,33 @@ func (q *search) headFull() bool {
 // them without looking at too many, best first.
 func (q *search) findTail() {
 	head := len(q.f.candidates)
-	visits := visitsPerSegment * q.segments.total()
-	for c, ok := nextClass(q.v.pool.scattered, firstClass); ok && q.wantsTail() && visits > 0; c, ok = nextClass(q.v.pool.scattered, c.after()) {
-		visits -= q.findTailIn(c)
+	for c := range classes {
+		if q.segments.uncovered() > 0 && !q.timeout {
+			q.findTailIn(c)
+		}
 	}
 	slices.SortFunc(q.f.candidates[head:], func(a, b candidate) int { return compareCandidates(&a, &b) })
 }
 
-// wantsTail tells whether to go on looking for nodes of the tail.
-func (q *search) wantsTail() bool { return q.segments.uncovered() > 0 && !q.timeout }
-
-// findTailIn does so in one class, which has its own share of the visits, and returns
-// how many it made. It begins where the first candidate says and goes round: pods
-// expected elsewhere get other nodes, or many at a time would fill the same few, and
-// those expected on one node get the same.
-func (q *search) findTailIn(c class) (visits int) {
-	most := visitsPerSegmentInClass * q.segments.total()
+// findTailIn does so in one class, which has its own share of the visits. It begins
+// where the first candidate says and goes round: pods expected elsewhere get other
+// nodes, or many at a time would fill the same few, and those expected on one node get
+// the same.
+func (q *search) findTailIn(c class) {
+	visits := visitsPerSegmentInClass * q.segments.total()
 	visit := func(p place) bool {
 		if p.class != c {
 			return false
 		}
-		visits++
+		visits--
 		inTime := !q.segments.isUncovered(p.slot) || q.visit(p.state)
-		return inTime && q.wantsTail() && visits < most
+		return inTime && q.segments.uncovered() > 0 && visits > 0
 	}
 	begin := placeFrom(c, q.f.candidates[0].node)
 	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
-	if q.wantsTail() && visits < most {
+	if q.segments.uncovered() > 0 && visits > 0 && !q.timeout {
 		q.v.pool.scattered.AscendRange(place{class: c}, begin, visit)
 	}
-	return visits
 }
 
 // visit looks at a node of the pool. It is false when there is no more time.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -137,26 +136,6 @@ func TestTailReachesEveryPool(t *testing.T) {
 		}
 		if segments.count() == 0 || segments.uncovered() > 0 {
 			t.Errorf("%d pools: %d of %d segments have no listed node", pools, segments.uncovered(), segments.count())
-		}
-	}
-}
-
-// A pod that finds all better nodes taken opens a node of the tail: a small one, where
-// its part of the cluster has one, as the order of empty nodes says.
-func TestTailOpensSmallNodesFirst(t *testing.T) {
-	for order, size := range map[config.EmptyNodes]string{config.SmallestFirst: "1", config.LargestFirst: "8"} {
-		c := newCluster(t, func(cfg *config.Configuration) { cfg.Ranking.EmptyNodes = order })
-		for i := range 600 {
-			c.SetNode(gpuNode(fmt.Sprintf("n%03d-%s", i, []string{"8", "2", "1", "8"}[i%4]), list(nvidia, []string{"8", "2", "1", "8"}[i%4])))
-		}
-		d := c.decide(gpuPod("new", list(nvidia, "1")))
-		if d.Tail == 0 {
-			t.Fatal("there is no tail: the test shows nothing")
-		}
-		for _, n := range d.Ranking {
-			if !strings.HasSuffix(n.Name, "-"+size) {
-				t.Errorf("%s: %s is listed, want nodes with %s GPUs", order, n.Name, size)
-			}
 		}
 	}
 }
