@@ -96,7 +96,7 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 	cd test && $(GO) test -count=1 -v -timeout 180m -run TestSoak ./faults -soak $(SOAKTIME)
 
 .PHONY: test-faults
-test-faults: testbed ## Break everything around the webhook while pods are created; about 10 minutes.
+test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
 ##@ Build
