@@ -148,12 +148,15 @@ func (q *search) headFull() bool {
 func (q *search) findTail() {
 	head := len(q.f.candidates)
 	for c := range classes {
-		if q.segments.uncovered() > 0 && !q.timeout {
+		if q.wantsTail() {
 			q.findTailIn(c)
 		}
 	}
 	slices.SortFunc(q.f.candidates[head:], func(a, b candidate) int { return compareCandidates(&a, &b) })
 }
+
+// wantsTail tells whether to go on looking for nodes of the tail.
+func (q *search) wantsTail() bool { return q.segments.uncovered() > 0 && !q.timeout }
 
 // findTailIn does so in one class, which has its own share of the visits. It begins
 // where the first candidate says and goes round: pods expected elsewhere get other
@@ -167,11 +170,11 @@ func (q *search) findTailIn(c class) {
 		}
 		visits--
 		inTime := !q.segments.isUncovered(p.slot) || q.visit(p.state)
-		return inTime && q.segments.uncovered() > 0 && visits > 0
+		return inTime && q.wantsTail() && visits > 0
 	}
 	begin := placeFrom(c, q.f.candidates[0].node)
 	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
-	if q.segments.uncovered() > 0 && visits > 0 && !q.timeout {
+	if q.wantsTail() && visits > 0 {
 		q.v.pool.scattered.AscendRange(place{class: c}, begin, visit)
 	}
 }

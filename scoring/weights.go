@@ -174,7 +174,7 @@ func (c *chain) total(totals []int64, l int) int64 {
 	total := totals[len(totals)-1] - 1
 	for k := range totals {
 		if k+1 < len(totals) && c.points[k].min == c.points[k+1].min {
-			continue // its total is the larger, and so is what it allows
+			continue // the same gap from the larger total allows more, or both nothing
 		}
 		gap := ceilDiv(c.points[l].max-c.points[k].min+margin, a)
 		total = min(total, floorDiv(totals[k]*(100-gap), 100))

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -25,8 +24,8 @@ func TestChain(t *testing.T) {
 		want          []int64
 	}{
 		"one node":  {points: same(1, pointRange{100, 100}), first: 100, want: []int64{100}},
-		"none":      {first: 100},
-		"no weight": {points: same(2, pointRange{0, 0}), first: 0},
+		"none":      {first: 100, want: []int64{}},
+		"no weight": {points: same(2, pointRange{0, 0}), first: 0, want: []int64{}},
 		// gap = ceil((0-0+2)/2) = 1: 100, floor(99), floor(99*.99)=98, ...
 		"equal nodes": {points: same(4, pointRange{0, 0}), first: 100, want: []int64{100, 99, 98, 97}},
 		// gap = ceil((48+2)/2) = 25: 100, 75, floor(56.25), floor(42), floor(31.5), ...
@@ -46,7 +45,7 @@ func TestChain(t *testing.T) {
 	cfg := config.Default()
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, chainWeights(&cfg, tc.points, tc.shared, tc.first), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, chainWeights(&cfg, tc.points, tc.shared, tc.first)); diff != "" {
 				t.Errorf("weights (-want +got):\n%s", diff)
 			}
 		})
