@@ -66,7 +66,11 @@ func (ix *Index) put(name string, s *nodeState) {
 		p.update(old, s)
 	}
 	ix.list(name, s)
-	if s.node == nil && old.node != nil {
+	switch {
+	case s.node != nil:
+		ix.latest = ix.latest.set(s.slot, s)
+	case old.node != nil:
+		ix.latest = ix.latest.set(old.slot, nil)
 		ix.freeSlots = append(ix.freeSlots, old.slot)
 	}
 	if s.node == nil && s.used.pods == 0 {
@@ -88,7 +92,7 @@ func (ix *Index) list(name string, s *nodeState) {
 	case listed:
 		last := len(ix.order) - 1
 		moved := ix.order[last]
-		ix.order[at], ix.position[moved.object.Name] = moved, at
+		ix.order[at], ix.position[moved.name] = moved, at
 		ix.order = ix.order[:last]
 		delete(ix.position, name)
 	}

@@ -39,7 +39,7 @@ func (ix *Index) nextWithRoom(listed []string, l load) (name string) {
 	p.tree.Ascend(func(e entry) bool {
 		visited++
 		if hasRoom(e.state, l.requests) {
-			name = e.state.object.Name
+			name = e.state.name
 		}
 		return name == "" && visited < entriesForNext
 	})

@@ -105,14 +105,14 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 // check is the filter's, with the back-off.
 func (v *view) check(f *podFilter, s *nodeState) (NodeReason, error) {
 	reason, err := f.check(s)
-	if reason == NodeFeasible && err == nil && v.inBackoff(s.object.Name) {
+	if reason == NodeFeasible && err == nil && v.inBackoff(s.name) {
 		reason = NodeBackoff
 	}
 	return reason, err
 }
 
 func leftOut(s *nodeState, reason NodeReason, d *Demand) LeftOutNode {
-	out := LeftOutNode{Name: s.object.Name, Reason: reason}
+	out := LeftOutNode{Name: s.name, Reason: reason}
 	if reason == NodeInsufficient {
 		out.Lacking = shortages(s, d)
 	}
@@ -130,7 +130,7 @@ func (ix *Index) explainView(pod *corev1.Pod, demand *Demand) (view, []*nodeStat
 // explained is a candidate as people see it.
 func (c *candidate) explained(d *Demand) CandidateNode {
 	n := CandidateNode{
-		Name: c.object.Name, Score: c.score, FreeAfter: c.freeAfter,
+		Name: c.name, Score: c.score, FreeAfter: c.freeAfter,
 		FreeMilliCPU: c.free(corev1.ResourceCPU), FreeMemory: c.free(corev1.ResourceMemory),
 		UserScore: c.userScore, SoftTaints: c.softTaints,
 	}

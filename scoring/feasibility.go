@@ -148,11 +148,17 @@ func blocksScheduling(t *corev1.Taint) bool {
 	return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
 }
 
+func isSoft(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectPreferNoSchedule }
+
 // softTaints counts the PreferNoSchedule taints that the pod does not tolerate.
-func (f *podFilter) softTaints(taints []corev1.Taint) int64 {
+func (f *podFilter) softTaints(n *node) int64 {
+	if !n.softTainted {
+		return 0
+	}
 	var count int64
+	taints := n.object.Spec.Taints
 	for i := range taints {
-		if taints[i].Effect == corev1.TaintEffectPreferNoSchedule &&
+		if isSoft(taints[i]) &&
 			!schedulinghelper.TolerationsTolerateTaint(klog.Logger{}, f.tolerations, &taints[i], true) {
 			count++
 		}

@@ -33,6 +33,7 @@ type Index struct {
 	// order holds the states of nodes that exist, position their place in it.
 	order    []*nodeState
 	position map[string]int
+	latest   latestStates
 	// nodeOrder is nil when nodes came, went or moved since it was taken.
 	nodeOrder *nodeOrder
 	// pods: pod UID -> where it counts.
@@ -132,7 +133,7 @@ func (ix *Index) SetNode(object *corev1.Node) { ix.setNode(newNode(object, ix.ru
 func (ix *Index) setNode(n *node) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	old := ix.states[n.object.Name]
+	old := ix.states[n.name]
 	if old == nil {
 		old = &nodeState{}
 	}
@@ -142,7 +143,7 @@ func (ix *Index) setNode(n *node) {
 	n = n.copy() // an informer may hand out the same one again after a node was gone
 	n.slot = ix.slotFor(old.node)
 	ix.countImages(old.node, n)
-	ix.put(n.object.Name, &nodeState{node: n, used: old.used})
+	ix.put(n.name, &nodeState{node: n, used: old.used})
 }
 
 // DeleteNode removes a node. What its pods use stays until they go.

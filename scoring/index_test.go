@@ -19,7 +19,7 @@ import (
 // usedOn returns the GPUs in use on a node.
 func (c *testCluster) usedOn(node string) int64 {
 	for _, s := range c.snapshot().nodes {
-		if s.object.Name == node {
+		if s.name == node {
 			return s.used.requests.get(nvidia)
 		}
 	}
@@ -211,7 +211,7 @@ func describe(c *testCluster) map[string]string {
 		for _, a := range s.used.occupants {
 			text += "occupants of " + string(a.name) + "=" + strconv.FormatInt(a.value, 10) + " "
 		}
-		out[s.object.Name] = text + "pods=" + strconv.FormatInt(s.used.pods, 10) +
+		out[s.name] = text + "pods=" + strconv.FormatInt(s.used.pods, 10) +
 			" cpu=" + strconv.FormatInt(s.used.scoringCPU, 10) + " memory=" + strconv.FormatInt(s.used.scoringMemory, 10)
 	}
 	out["per GPU"] = strconv.FormatInt(snapshot.perGPU.cpu, 10) + " " + strconv.FormatInt(snapshot.perGPU.memory, 10)

@@ -12,7 +12,7 @@ import (
 // NodeHandler feeds the index with nodes, as they are or as TransformNode makes them.
 func (ix *Index) NodeHandler() cache.ResourceEventHandler {
 	set := func(n *storedNode) { ix.setNode(n.node) }
-	return transformed(ix.TransformNode, handler(ix.noteEvent, set, func(n *storedNode) { ix.DeleteNode(n.object.Name) }))
+	return transformed(ix.TransformNode, handler(ix.noteEvent, set, func(n *storedNode) { ix.DeleteNode(n.name) }))
 }
 
 // PodHandler feeds the index with pods, as they are or as TransformPod makes them.

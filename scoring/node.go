@@ -17,8 +17,10 @@ import (
 
 // node is what the index keeps of a Node. It is never changed.
 type node struct {
-	// object has only what matching needs: name, labels, taints.
+	// object has only what matching needs: name, labels, taints. The name is also
+	// here, which saves a look at the object.
 	object      *corev1.Node
+	name        string
 	allocatable amounts
 	// slot is a small number that no other node has now.
 	slot int
@@ -28,6 +30,8 @@ type node struct {
 	// ready, cordoned and leaving say whether a pod should go there at all;
 	// leaving: being deleted, or marked by an autoscaler for removal.
 	ready, cordoned, leaving bool
+	// softTainted: there are taints with the effect PreferNoSchedule.
+	softTainted bool
 	// excluded by the configuration's selector, or because no term can name the node:
 	// the API server accepts no node of such a name, but would refuse a pod for it.
 	excluded bool
@@ -43,11 +47,14 @@ type nodeImage struct {
 
 // newNode reduces a Node to what decisions use.
 func newNode(n *corev1.Node, cfg *nodeRules, texts *texts) *node {
+	name := texts.one(n.Name)
 	return &node{
 		object: &corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{Name: texts.one(n.Name), Labels: texts.pairs(n.Labels)},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: texts.pairs(n.Labels)},
 			Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 		},
+		name:        name,
+		softTainted: slices.ContainsFunc(n.Spec.Taints, isSoft),
 		allocatable: newAmounts(n.Status.Allocatable),
 		hash:        hashName(n.Name),
 		ready:       isReady(n),

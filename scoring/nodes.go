@@ -31,7 +31,7 @@ func (ix *Index) Nodes() []NodeUse {
 	inFlight := ix.inFlightByNode()
 	var list []NodeUse
 	for _, s := range ix.order {
-		n := NodeUse{Name: s.object.Name, InFlight: inFlight[s.object.Name], Out: s.out()}
+		n := NodeUse{Name: s.name, InFlight: inFlight[s.name], Out: s.out()}
 		for _, a := range s.allocatable {
 			if a.value > 0 && ix.cfg.Resources.IsGPU(string(a.name)) {
 				n.GPUs = append(n.GPUs, s.use(a.name))

@@ -96,7 +96,7 @@ func newOccupancy(name corev1.ResourceName, gpus config.Resources) *Occupancy {
 // takesPods tells whether a pod may be packed onto the node, as far as that does
 // not depend on the pod.
 func (s *nodeState) takesPods(backoff map[string]time.Time, now time.Time) bool {
-	if until, ok := backoff[s.object.Name]; ok && now.Before(until) {
+	if until, ok := backoff[s.name]; ok && now.Before(until) {
 		return false
 	}
 	return s.out() == NodeFeasible && s.used.pods < s.allocatable.get(corev1.ResourcePods)

@@ -136,7 +136,7 @@ func (p *pool) join(s *nodeState) {
 		if !s.hasHostname() {
 			m |= noHostname
 		}
-		p.stats.mostSoftTaints = max(p.stats.mostSoftTaints, p.filter.softTaints(s.object.Spec.Taints))
+		p.stats.mostSoftTaints = max(p.stats.mostSoftTaints, p.filter.softTaints(s.node))
 	}
 	for s.slot >= len(p.members) {
 		p.members = append(p.members, 0)
@@ -191,23 +191,24 @@ func (p *pool) remove(s *nodeState) {
 }
 
 // move is remove and insert, of a node that is eligible before and after. What stays
-// where it is in a tree is only replaced, which copies half as much of the tree.
+// where it is in a tree is at most replaced, which copies half as much of the tree.
 func (p *pool) move(old, next *nodeState) {
 	if !p.hasGPUs(old) || !p.hasGPUs(next) {
 		p.remove(old)
 		p.insert(next)
 		return
 	}
-	p.shared, p.sharedScattered = nil, nil
+	p.shared = nil
 	from, to := p.spotOf(old), p.spotOf(next)
 	if from.entry.compare(to.entry) != 0 {
 		p.tree.Delete(from.entry)
 	}
-	if from.place.compare(to.place) != 0 {
-		p.scattered.Delete(from.place)
-	}
 	p.tree.ReplaceOrInsert(to.entry)
-	p.scattered.ReplaceOrInsert(to.place)
+	if from.place != to.place {
+		p.sharedScattered = nil
+		p.scattered.Delete(from.place)
+		p.scattered.ReplaceOrInsert(to.place)
+	}
 }
 
 func (p *pool) hasGPUs(s *nodeState) bool {
@@ -224,14 +225,17 @@ func (p *pool) spotOf(s *nodeState) spot {
 	packing := packingOf(s, p.kind.gpu)
 	return spot{
 		entry: entry{key: p.key(packing), hash: s.hash, state: s},
-		place: place{class: classOf(packing), hash: s.hash, slot: s.slot, state: s},
+		place: place{class: classOf(packing), hash: s.hash, slot: int32(s.slot), node: s.node},
 	}
 }
 
 // view returns the pool for readers. It stays as it is whatever happens next.
 func (p *pool) view() poolView {
 	if p.shared == nil {
-		p.shared, p.sharedScattered = p.tree.Clone(), p.scattered.Clone()
+		p.shared = p.tree.Clone()
+	}
+	if p.sharedScattered == nil {
+		p.sharedScattered = p.scattered.Clone()
 	}
 	return poolView{tree: p.shared, scattered: p.sharedScattered, poolStats: p.stats}
 }

@@ -15,12 +15,17 @@ import (
 // checkPools checks that every pool is as if it had just been made.
 func (c *testCluster) checkPools(t *testing.T) {
 	t.Helper()
+	for _, s := range c.Index.order {
+		if c.Index.latest[s.slot].Load() != s {
+			t.Fatalf("the latest state of %s is not its state", s.name)
+		}
+	}
 	for kind, p := range c.Index.pools {
 		fresh := newPool(kind, p.filter, c.Index.key)
 		for _, s := range c.Index.order {
 			fresh.join(s)
 		}
-		if diff := cmp.Diff(describePool(fresh), describePool(p)); diff != "" {
+		if diff := cmp.Diff(describePool(fresh, c.Index.latest), describePool(p, c.Index.latest)); diff != "" {
 			t.Fatalf("pool %+v differs from a new one (-new +kept):\n%s", kind, diff)
 		}
 		// These two only ever grow.
@@ -32,14 +37,14 @@ func (c *testCluster) checkPools(t *testing.T) {
 	}
 }
 
-func describePool(p *pool) []string {
+func describePool(p *pool, latest latestStates) []string {
 	var out []string
 	p.tree.Ascend(func(e entry) bool {
-		out = append(out, fmt.Sprintf("%s key %+v used %+v", e.state.object.Name, e.key, e.state.used))
+		out = append(out, fmt.Sprintf("%s key %+v used %+v", e.state.name, e.key, e.state.used))
 		return true
 	})
 	p.scattered.Ascend(func(e place) bool {
-		out = append(out, fmt.Sprintf("%s scattered %d %d used %+v", e.state.object.Name, e.class, e.hash, e.state.used))
+		out = append(out, fmt.Sprintf("%s scattered %d %d used %+v", e.node.name, e.class, e.hash, latest.of(e).used))
 		return true
 	})
 	return out
@@ -72,7 +77,7 @@ func TestEarlyEndChangesNothing(t *testing.T) {
 			var out []string
 			for i, n := range c.rank(f, v) {
 				if i < c.Scorer.cfg.Weights.MaxTerms {
-					out = append(out, n.object.Name)
+					out = append(out, n.name)
 				}
 			}
 			return out

@@ -73,7 +73,7 @@ func (ix *Index) predictView(pod *corev1.Pod, demand *Demand) view {
 func (m *model) nodePoints(c *candidate, mostPreferred, mostTaints int64) NodePoints {
 	w := &m.cfg.PluginWeights
 	p := NodePoints{
-		Name:               c.object.Name,
+		Name:               c.name,
 		TaintToleration:    maxNodeScore,
 		NodeResourcesFit:   m.fit(c.nodeState, 0),
 		BalancedAllocation: m.balanced(c.nodeState, 0),

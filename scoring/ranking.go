@@ -30,9 +30,9 @@ func (s *Scorer) rank(f found, v view) []candidate {
 	first := b.top[0]
 	if own != nil && sameClass(own, &first) {
 		b.order = func(a, c *candidate) int {
-			return cmp.Or(falseFirst(a.object.Name != own.object.Name, c.object.Name != own.object.Name), compareCandidates(a, c))
+			return cmp.Or(falseFirst(a.name != own.name, c.name != own.name), compareCandidates(a, c))
 		}
-		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.object.Name == own.object.Name })
+		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.name == own.name })
 		b.add(own)
 	}
 	ranked := slices.Concat(b.top, s.tail(f, &v, b.top))
@@ -67,7 +67,7 @@ type candidate struct {
 
 // newCandidate computes what ranking needs to know of a feasible node.
 func (v *view) newCandidate(n *nodeState, f *podFilter, user *nodeaffinity.PreferredSchedulingTerms) candidate {
-	c := candidate{nodeState: n, softTaints: f.softTaints(n.object.Spec.Taints), freeAfter: maxAmount}
+	c := candidate{nodeState: n, softTaints: f.softTaints(n.node), freeAfter: maxAmount}
 	if user != nil {
 		c.userScore = user.Score(n.object)
 	}
@@ -107,19 +107,31 @@ func (p *packing) merge(other packing, count int64) {
 	p.occupied = p.occupied || other.occupied
 }
 
-// packingKey is a node's place in the packing order, lowest first.
+// packingKey is a node's place in the packing order, lowest first. It is small, since
+// a change of a pool's tree copies a hundred of them for its readers.
 type packingKey struct {
-	order [3]int64
+	// order is what the strategy says, and above all whether the node drains.
+	order int64
 	// leftover is free CPU plus memory, in 1/1024 of what a GPU's pod usually takes
 	// along.
 	leftover int64
 }
 
+// An order, from the lowest bit: the strategy's rank within a level, 0 to maxAmount;
+// its level, 0 to 201; one bit that is set for nodes that drain.
+const (
+	rankBits = 51
+	drainBit = rankBits + 8
+)
+
+// orderOf puts a level and a rank within it into one number.
+func orderOf(level, rank int64) int64 {
+	return level<<rankBits | min(max(rank, 0), maxAmount)
+}
+
 func (k packingKey) compare(o packingKey) int {
-	for i := range k.order {
-		if k.order[i] != o.order[i] {
-			return cmp.Compare(k.order[i], o.order[i])
-		}
+	if k.order != o.order {
+		return cmp.Compare(k.order, o.order)
 	}
 	return cmp.Compare(k.leftover, o.leftover)
 }
@@ -132,8 +144,7 @@ func newKey(cfg config.Ranking, unit companions) keyFunc {
 	strategy := strategies[cfg.Strategy]
 	return func(p packing) packingKey {
 		k := packingKey{leftover: leftover(p.state, corev1.ResourceCPU, unit.cpu) + leftover(p.state, corev1.ResourceMemory, unit.memory)}
-		k.order = strategy(p, cfg.EmptyNodes)
-		k.order[0] = one(p.draining)
+		k.order = strategy(p, cfg.EmptyNodes) | one(p.draining)<<drainBit
 		return k
 	}
 }
@@ -153,34 +164,34 @@ func leftover(s *nodeState, name corev1.ResourceName, unit int64) int64 {
 	return (s.allocatable.get(name) - s.used.requests.get(name)) * 1024 / unit
 }
 
-// strategies are the ranking rules by their configured name. The first part of a
-// key is not theirs.
-var strategies = map[config.Strategy]func(packing, config.EmptyNodes) [3]int64{
+// strategies are the ranking rules by their configured name.
+var strategies = map[config.Strategy]func(packing, config.EmptyNodes) int64{
 	config.StrategyBestFit:       bestFit,
 	config.StrategyMostAllocated: mostAllocated,
 }
 
 // bestFit prefers nodes in use over empty ones, then the fewest GPUs left over,
 // so that a small pod does not break into a large gap.
-func bestFit(p packing, empty config.EmptyNodes) [3]int64 {
+func bestFit(p packing, empty config.EmptyNodes) int64 {
 	if p.occupied {
-		return [3]int64{0, 0, p.free}
+		return orderOf(0, p.free)
 	}
-	return [3]int64{0, 1, emptyOrder(p, empty)}
+	return orderOf(1, emptyRank(p, empty))
 }
 
 // mostAllocated prefers the highest share of allocated GPUs, then nodes in use: both
-// in one number, which falls by two for each point of the score.
-func mostAllocated(p packing, empty config.EmptyNodes) [3]int64 {
+// in one level, which rises by two for each point of the score that is missing.
+func mostAllocated(p packing, empty config.EmptyNodes) int64 {
+	level := 2 * (100 - p.score)
 	if p.occupied {
-		return [3]int64{0, -2 * p.score}
+		return orderOf(level, 0)
 	}
-	return [3]int64{0, 1 - 2*p.score, emptyOrder(p, empty)}
+	return orderOf(level+1, emptyRank(p, empty))
 }
 
-func emptyOrder(p packing, order config.EmptyNodes) int64 {
+func emptyRank(p packing, order config.EmptyNodes) int64 {
 	if order == config.LargestFirst {
-		return -p.free
+		return maxAmount - p.free
 	}
 	return p.free
 }
@@ -215,7 +226,7 @@ func (c *candidate) entry() entry { return entry{key: c.key, hash: c.hash, state
 
 // compareNodes orders nodes of equal rank, in a way that is the same everywhere.
 func compareNodes(a, b *node) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.object.Name, b.object.Name))
+	return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.name, b.name))
 }
 
 // falseFirst orders by a property of a and b: who lacks it comes first.

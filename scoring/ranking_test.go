@@ -122,7 +122,7 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 	f, _ := c.feasible(t.Context(), v, pod, &demand, allNodes)
 	var out []string
 	for _, n := range c.rank(f, v) {
-		out = append(out, n.object.Name)
+		out = append(out, n.name)
 	}
 	return out
 }

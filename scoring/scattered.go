@@ -1,6 +1,9 @@
 package scoring
 
-import "cmp"
+import (
+	"cmp"
+	"sync/atomic"
+)
 
 // The tail of a large cluster's list must reach all parts of the scheduler's node
 // order. So a pool holds its nodes a second time, in an order that has nothing to do
@@ -33,11 +36,12 @@ func classOf(p packing) class {
 
 // place is a node's place in the scattered order of a pool: by class, in it by hash.
 // It says which node it is by the slot, so that a search looks only at the nodes that
-// it takes.
+// it takes. It does not have the node's state, or a tree of places would change, and
+// be copied for its readers, with every pod: see latestStates.
 type place struct {
 	hash  uint64
-	state *nodeState
-	slot  int
+	node  *node
+	slot  int32
 	class class
 }
 
@@ -48,10 +52,10 @@ func (p place) compare(o place) int {
 		return cmp.Compare(p.class, o.class)
 	case p.hash != o.hash:
 		return cmp.Compare(p.hash, o.hash)
-	case p.state == nil || o.state == nil:
-		return falseFirst(p.state != nil, o.state != nil)
+	case p.node == nil || o.node == nil:
+		return falseFirst(p.node != nil, o.node != nil)
 	default:
-		return cmp.Compare(p.state.object.Name, o.state.object.Name)
+		return cmp.Compare(p.node.name, o.node.name)
 	}
 }
 
@@ -61,3 +65,32 @@ const scatter = 0x9E3779B97F4A7C15
 
 // placeFrom is a place in a class that follows from a node.
 func placeFrom(c class, n *node) place { return place{class: c, hash: n.hash * scatter} }
+
+// latestStates are the states of all nodes by slot. Unlike all else that readers have
+// of the index it does not stay as it is: they find what a node has room for now, which
+// is as good or better.
+type latestStates []atomic.Pointer[nodeState]
+
+// set makes s the state in a slot, nil for none, and returns the states to go on with.
+func (l latestStates) set(slot int, s *nodeState) latestStates {
+	if slot >= len(l) {
+		grown := make(latestStates, 2*slot+1)
+		for i := range l {
+			grown[i].Store(l[i].Load())
+		}
+		l = grown
+	}
+	l[slot].Store(s)
+	return l
+}
+
+// of returns the state of a place's node, nil if the node is gone or was changed.
+func (l latestStates) of(p place) *nodeState {
+	if int(p.slot) >= len(l) {
+		return nil
+	}
+	if s := l[p.slot].Load(); s != nil && s.node == p.node {
+		return s
+	}
+	return nil
+}

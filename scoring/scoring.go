@@ -130,14 +130,16 @@ func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) De
 	return d
 }
 
-// view is what one decision looks at. It stays as it is whatever happens next.
+// view is what one decision looks at. It stays as it is whatever happens next, except
+// for latest.
 type view struct {
 	uid types.UID
 	now time.Time
 	// pool are the nodes that the pod may go to, none for a pod that is pinned to
 	// one; key is their order.
-	pool poolView
-	key  keyFunc
+	pool   poolView
+	key    keyFunc
+	latest latestStates
 	// own is the pod's own reservation, if it has one, which does not count against
 	// it; ownState is its node without it, nil if the pod may not go there.
 	own      *charge
@@ -175,7 +177,7 @@ func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time, giveUp boo
 	}
 	ix.imagesShared = true
 	v := view{
-		uid: r.UID, now: now, key: ix.key, nodes: len(ix.order), images: ix.images,
+		uid: r.UID, now: now, key: ix.key, latest: ix.latest, nodes: len(ix.order), images: ix.images,
 		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, held: len(ix.peers.held) > 0,
 		unknownResource: ix.asksForUnknown(demand),
 	}
@@ -251,6 +253,7 @@ func (v *view) inBackoff(name string) bool {
 // decideOn is the decision itself, on an immutable view.
 func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) Decision {
 	found, reason := s.feasible(ctx, v, pod, demand, bestOnly)
+	defer found.release()
 	d := Decision{Reason: reason, UID: v.uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
 	case reason == ReasonNothingFits:
@@ -269,7 +272,7 @@ func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *
 	d.Ranking = make([]RankedNode, len(weighed.weights))
 	for i, w := range weighed.weights {
 		c := &ranked[weighed.listed[i]]
-		d.Ranking[i] = RankedNode{Name: c.object.Name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
+		d.Ranking[i] = RankedNode{Name: c.name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
 	}
 	if s.cfg.LateSteering.Mode == config.LateAlways {
 		d.Late = s.late(pod, demand)

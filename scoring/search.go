@@ -3,6 +3,7 @@ package scoring
 import (
 	"context"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -111,8 +112,25 @@ func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user
 		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.pool.tree.Len()),
 		f: found{complete: e == allNodes},
 	}
-	q.f.candidates = make([]candidate, 0, q.limit+q.segments.total())
+	q.f.candidates = slices.Grow(*candidateLists.Get().(*[]candidate), q.limit+q.segments.total())
 	return q
+}
+
+// candidateLists are lists to be used again: the largest part of what a decision needs
+// for its time only. Who looks at the candidates later keeps the list.
+var candidateLists = sync.Pool{New: func() any { return new([]candidate) }}
+
+// maxKeptCandidates is how long a list may be to be used again. All terms together are
+// fewer; a pod with preferences makes as many candidates as there are nodes.
+const maxKeptCandidates = 1024
+
+// release says that nobody looks at the candidates any more.
+func (f *found) release() {
+	if cap(f.candidates) <= maxKeptCandidates {
+		clear(f.candidates) // so that it keeps no nodes
+		list := f.candidates[:0]
+		candidateLists.Put(&list)
+	}
 }
 
 // nodesPerCheck is how many nodes are looked at between two looks at the context:
@@ -169,7 +187,12 @@ func (q *search) findTailIn(c class) {
 			return false
 		}
 		visits--
-		inTime := !q.segments.isUncovered(p.slot) || q.visit(p.state)
+		inTime := true
+		if q.segments.isUncovered(int(p.slot)) {
+			if s := q.v.latest.of(p); s != nil {
+				inTime = q.visit(s)
+			}
+		}
 		return inTime && q.wantsTail() && visits > 0
 	}
 	begin := placeFrom(c, q.f.candidates[0].node)
@@ -185,7 +208,7 @@ func (q *search) visit(s *nodeState) bool {
 		q.timeout = true
 		return false
 	}
-	if q.v.own == nil || s.object.Name != q.v.own.node {
+	if q.v.own == nil || s.name != q.v.own.node {
 		q.consider(s)
 	}
 	return true
@@ -196,7 +219,7 @@ func (q *search) consider(s *nodeState) {
 	if q.headFull() && (!q.segments.isUncovered(s.slot) || q.has(s)) { // enough of its segment are listed, or it is
 		return
 	}
-	if !fits(s, q.filter.demand) || q.v.inBackoff(s.object.Name) {
+	if !fits(s, q.filter.demand) || q.v.inBackoff(s.name) {
 		return
 	}
 	c := q.v.newCandidate(s, q.filter, q.user)
@@ -211,7 +234,7 @@ func (q *search) consider(s *nodeState) {
 // has tells whether a node is a candidate already.
 func (q *search) has(s *nodeState) bool {
 	for i := range q.f.candidates {
-		if q.f.candidates[i].nodeState == s {
+		if q.f.candidates[i].node == s.node {
 			return true
 		}
 	}

@@ -61,7 +61,7 @@ func (p *Spreader) Place(pod *corev1.Pod) string {
 		if reason, err := filter.check(s); err != nil || reason != NodeFeasible {
 			continue
 		}
-		c := candidate{nodeState: s, softTaints: filter.softTaints(s.object.Spec.Taints)}
+		c := candidate{nodeState: s, softTaints: filter.softTaints(s.node)}
 		if user != nil {
 			c.userScore = user.Score(s.object)
 		}
@@ -80,5 +80,5 @@ func (p *Spreader) Place(pod *corev1.Pod) string {
 			best, most = &candidates[i], total
 		}
 	}
-	return best.object.Name
+	return best.name
 }

@@ -125,7 +125,7 @@ type storedNode struct {
 
 // GetObjectMeta is what an informer needs to know of what it keeps.
 func (n *storedNode) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Name: n.object.Name, ResourceVersion: n.resourceVersion}
+	return &metav1.ObjectMeta{Name: n.name, ResourceVersion: n.resourceVersion}
 }
 
 // TransformNode turns a Node into what the informers of a NodeHandler should keep.

@@ -9,6 +9,10 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
+// usualTerms is more terms than a pod gets with the default configuration: 16 and, in
+// large clusters, 40.
+const usualTerms = 64
+
 // maxWeight is the largest weight the API allows in a preferred term.
 const maxWeight = 100
 
@@ -27,13 +31,13 @@ type weighed struct {
 func (s *Scorer) weigh(v *view, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
 	m := newModel(&s.cfg.Scheduler, pod, demand, v.images, v.nodes)
 	m.maxSoftTaints = f.softTaints
-	points := make([]pointRange, len(ranked))
+	points := make([]pointRange, 0, usualTerms) // which stays on the stack
 	for i := range ranked {
 		if i > 0 && sameToModel(&ranked[i], &ranked[i-1]) {
-			points[i] = points[i-1]
+			points = append(points, points[i-1])
 			continue
 		}
-		points[i] = m.pointsWhileFilling(&ranked[i])
+		points = append(points, m.pointsWhileFilling(&ranked[i]))
 	}
 	c := chain{cfg: &s.cfg, points: points, shared: ranked[0].userScore, first: maxWeight}
 	if f.userMax > 0 {
@@ -151,7 +155,7 @@ func (c *chain) weigh() weighed {
 	if c.cfg.Weights.Weighting == config.WeightingEqual {
 		return c.equal(head)
 	}
-	totals := make([]int64, 0, head)
+	totals := make([]int64, 0, usualTerms)
 	for l := range head {
 		total := c.total(totals, l)
 		if total-c.shared < 1 {
@@ -187,9 +191,12 @@ func (c *chain) total(totals []int64, l int) int64 {
 // most half, give way and join the tail, since that every part of the cluster has
 // a listed node matters more than the order of the last few.
 func (c *chain) withTail(totals []int64) weighed {
+	tail, common := c.tail(totals)
+	if len(totals)+len(tail) == len(c.points) {
+		return c.listed(totals, tail, common)
+	}
 	kept := (len(totals) + 1) / 2
 	most, _ := c.tail(totals[:kept])
-	tail, common := c.tail(totals)
 	for len(totals)+len(tail) < kept+len(most) {
 		totals = totals[:len(totals)-1]
 		tail, common = c.tail(totals)
@@ -244,6 +251,9 @@ func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed)
 	if !f.complete && c.mayLose(w.weights[0], 0, m.most()) {
 		return true
 	}
+	if len(w.listed) == len(f.candidates) {
+		return false
+	}
 	mayLose := false
 	for i := range f.candidates {
 		u := &f.candidates[i]
@@ -259,7 +269,7 @@ func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed)
 
 // lists tells whether a candidate is among the nodes with a weight.
 func (w *weighed) lists(ranked []candidate, u *candidate) bool {
-	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].object.Name == u.object.Name })
+	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].name == u.name })
 }
 
 // mayLose tells whether the first node, with its weight, may be beaten by one that

@@ -146,7 +146,7 @@ func (o *nodeOrder) places() []int {
 			list[i] = zoned{node: n.node, zone: topology.GetZoneKey(n.object)}
 			slots = max(slots, n.slot+1)
 		}
-		slices.SortFunc(list, func(a, b zoned) int { return strings.Compare(a.object.Name, b.object.Name) })
+		slices.SortFunc(list, func(a, b zoned) int { return strings.Compare(a.name, b.name) })
 		turns := map[string]int{}
 		for i := range list {
 			list[i].turn = turns[list[i].zone]

@@ -48,7 +48,7 @@ func TestSegmentLength(t *testing.T) {
 func TestNodeOrder(t *testing.T) {
 	var nodes []*nodeState
 	for _, n := range []string{"c3", "a2", "c1", "b1", "c2", "a1"} {
-		nodes = append(nodes, &nodeState{node: &node{slot: len(nodes), object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		nodes = append(nodes, &nodeState{node: &node{slot: len(nodes), name: n, object: &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 			Name: n, Labels: map[string]string{corev1.LabelTopologyZone: n[:1]},
 		}}}})
 	}

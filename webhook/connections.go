@@ -57,6 +57,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, tlsConfig *tls.Con
 		TLSConfig:         tlsConfig,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
 		ConnState:         connections.observe,
 		ErrorLog:          stdlog.New(errorLog{log}, "", 0),
 		IdleTimeout:       keepAlive,

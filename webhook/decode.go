@@ -70,8 +70,36 @@ func decode(req admission.Request) (*submission, scoring.Reason) {
 // separate returns the pod without our parts, and which they are. The pod itself
 // is not changed; what stays is shared.
 func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
-	var ours ownParts
+	ours := ownPartsOf(pod)
+	if !ours.any() {
+		return pod, ours
+	}
 	user := *pod
+	user.Spec.TopologySpreadConstraints = without(pod.Spec.TopologySpreadConstraints, ours.constraints)
+	if pod.Spec.Affinity == nil {
+		return &user, ours
+	}
+	affinity := *pod.Spec.Affinity
+	if affinity.NodeAffinity != nil {
+		nodes := *affinity.NodeAffinity
+		nodes.PreferredDuringSchedulingIgnoredDuringExecution = without(preferredNodeTerms(pod), ours.terms)
+		affinity.NodeAffinity = &nodes
+	}
+	if affinity.PodAffinity != nil {
+		pods := *affinity.PodAffinity
+		pods.PreferredDuringSchedulingIgnoredDuringExecution = without(preferredPodTerms(pod), ours.affinities)
+		affinity.PodAffinity = &pods
+	}
+	user.Spec.Affinity = &affinity
+	return &user, ours
+}
+
+func ownPartsOf(pod *corev1.Pod) ownParts {
+	ours := ownParts{
+		terms:       indices(preferredNodeTerms(pod), scoring.IsOurTerm),
+		constraints: indices(pod.Spec.TopologySpreadConstraints, scoring.IsOurConstraint),
+		affinities:  indices(preferredPodTerms(pod), scoring.IsOurAffinity),
+	}
 	for _, key := range []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission, config.AnnotationRanking} {
 		if _, ok := pod.Annotations[key]; ok {
 			ours.annotations = append(ours.annotations, key)
@@ -80,36 +108,41 @@ func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
 	if _, ok := pod.Labels[config.LabelLate]; ok {
 		ours.labels = append(ours.labels, config.LabelLate)
 	}
-	user.Spec.TopologySpreadConstraints, ours.constraints = split(pod.Spec.TopologySpreadConstraints, scoring.IsOurConstraint)
-	if pod.Spec.Affinity == nil {
-		return &user, ours
-	}
-	affinity := *pod.Spec.Affinity
-	if affinity.NodeAffinity != nil {
-		nodes := *affinity.NodeAffinity
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution, ours.terms =
-			split(nodes.PreferredDuringSchedulingIgnoredDuringExecution, scoring.IsOurTerm)
-		affinity.NodeAffinity = &nodes
-	}
-	if affinity.PodAffinity != nil {
-		pods := *affinity.PodAffinity
-		pods.PreferredDuringSchedulingIgnoredDuringExecution, ours.affinities =
-			split(pods.PreferredDuringSchedulingIgnoredDuringExecution, scoring.IsOurAffinity)
-		affinity.PodAffinity = &pods
-	}
-	user.Spec.Affinity = &affinity
-	return &user, ours
+	return ours
 }
 
-// split returns the elements that are not ours and the indices of those that
-// are.
-func split[T any](all []T, isOurs func(*T) bool) (rest []T, ours []int) {
+func preferredNodeTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+}
+
+func preferredPodTerms(pod *corev1.Pod) []corev1.WeightedPodAffinityTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+}
+
+// indices returns those of the elements that are ours, rising.
+func indices[T any](all []T, isOurs func(*T) bool) (ours []int) {
 	for i := range all {
 		if isOurs(&all[i]) {
 			ours = append(ours, i)
+		}
+	}
+	return ours
+}
+
+// without returns the elements but those with the indices, which rise.
+func without[T any](all []T, indices []int) (rest []T) {
+	for i := range all {
+		if len(indices) > 0 && indices[0] == i {
+			indices = indices[1:]
 		} else {
 			rest = append(rest, all[i])
 		}
 	}
-	return rest, ours
+	return rest
 }

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -92,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, refusal.message, refusal.status)
 		return
 	}
-	s.write(w, response)
+	s.write(w, r, response)
 }
 
 // refusal is a status other than 2xx and its text.
@@ -109,7 +110,13 @@ func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Requ
 	case <-ctx.Done():
 		return nil, s.busy()
 	}
-	body, refused := readBody(ctx, w, r)
+	buffer := takeBuffer()
+	defer func() {
+		if ctx.Err() == nil { // else a handler that was not waited for may still read it
+			giveBuffer(buffer)
+		}
+	}()
+	body, refused := readBody(ctx, w, r, buffer)
 	if refused == nil && estimate(body) > maxMemory {
 		refused = &refusal{http.StatusRequestEntityTooLarge, "body has too many elements"}
 	}
@@ -136,8 +143,9 @@ func (s *Server) busy() *refusal {
 	return &refusal{http.StatusServiceUnavailable, "too many requests under way"}
 }
 
-// readBody reads a JSON body that is posted within the time of the context.
-func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]byte, *refusal) {
+// readBody reads a JSON body that is posted within the time of the context. The buffer
+// is used for one of usual size.
+func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]byte, *refusal) {
 	if r.Method != http.MethodPost {
 		return nil, &refusal{http.StatusMethodNotAllowed, "method is not POST"}
 	}
@@ -148,7 +156,7 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 		// Not every ResponseWriter can set deadlines; the real server's can.
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	}
-	body, err := readAll(http.MaxBytesReader(w, r.Body, maxBodyBytes), r.ContentLength)
+	body, err := readAll(http.MaxBytesReader(w, r.Body, maxBodyBytes), r.ContentLength, buffer)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 		return nil, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
 	}
@@ -161,17 +169,17 @@ func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request) ([]by
 }
 
 // readAll reads everything, of which the sender says how long it is; negative: unknown.
-func readAll(from io.Reader, length int64) ([]byte, error) {
+func readAll(from io.Reader, length int64, buffer *bytes.Buffer) ([]byte, error) {
 	if length < 0 || length > maxUnreadBytes {
 		return io.ReadAll(from)
 	}
-	var buffer bytes.Buffer
 	buffer.Grow(int(length) + bytes.MinRead) // what ReadFrom wants to spare
 	_, err := buffer.ReadFrom(from)
 	return buffer.Bytes(), err
 }
 
-// decodeReview decodes the request of a valid admission.k8s.io/v1 review.
+// decodeReview decodes the request of a valid admission.k8s.io/v1 review. The request's
+// object is a part of the body.
 func decodeReview(body []byte) (*admission.Request, error) {
 	var review wireReview
 	// Names that are there twice are the pod's matter, which is decoded on its own.
@@ -188,17 +196,24 @@ func decodeReview(body []byte) (*admission.Request, error) {
 	return &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: r.UID, Kind: r.Kind, Resource: r.Resource, SubResource: r.SubResource,
 		Name: r.Name, Namespace: r.Namespace, Operation: r.Operation, DryRun: r.DryRun,
-		Object: runtime.RawExtension{Raw: r.Object},
+		Object: runtime.RawExtension{Raw: r.Object.in(body)},
 	}}, nil
 }
 
-func (s *Server) write(w http.ResponseWriter, response *admissionv1.AdmissionResponse) {
+func (s *Server) write(w http.ResponseWriter, r *http.Request, response *admissionv1.AdmissionResponse) {
 	review := admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Response: response,
 	}
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.MarshalWrite(w, review, written); err != nil {
+	body := takeBuffer()
+	defer giveBuffer(body)
+	err := json.MarshalWrite(body, review, written)
+	if err == nil {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+		err = writeAtOnce(w, r, body.Bytes())
+	}
+	if err != nil {
 		s.log.V(1).Info("Response was not taken", "error", err.Error())
 	}
 }

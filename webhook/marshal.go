@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -24,13 +25,16 @@ type nodeTerm scoring.RankedNode
 // nodeAffinity is a node affinity with these terms and nothing else.
 type nodeAffinity struct{ preferred nodeTerms }
 
-// bytesPerTerm is room for a term with a usual name: the text around it takes up to 99
-// bytes, and a comma.
-const bytesPerTerm = 128
+// Room for the text around the name of a term's node, and for that of an operation
+// around path and value, both with a comma.
+const (
+	bytesPerTerm      = len(`{"weight":100,"preference":{"matchFields":[{"key":"metadata.name","operator":"In","values":[""]}]}},`)
+	bytesPerOperation = len(`{"op":"replace","path":"","value":{"preferredDuringSchedulingIgnoredDuringExecution":[]}},`)
+)
 
 // marshal returns the operations as a JSON patch.
 func marshal(ops []operation) ([]byte, error) {
-	size := 0
+	size := len(`[]`)
 	for i := range ops {
 		size += sizeOf(&ops[i])
 	}
@@ -47,16 +51,26 @@ func marshal(ops []operation) ([]byte, error) {
 	return append(b, ']'), nil
 }
 
-// sizeOf is about how many bytes an operation takes.
+// sizeOf is how many bytes an operation takes, or some more, unless a text has
+// characters other than quotation marks that have to be escaped, or the value is of
+// another kind than those that are large.
 func sizeOf(o *operation) int {
-	size := len(o.path) + bytesPerTerm
+	size := len(o.path) + bytesPerOperation
 	switch value := o.value.(type) {
 	case string:
-		size += len(value) + len(value)/2 // a quotation mark takes two bytes
+		return size + len(value) + strings.Count(value, `"`)
 	case nodeTerms:
-		size += len(value) * bytesPerTerm
+		return size + value.size()
 	case nodeAffinity:
-		size += len(value.preferred) * bytesPerTerm
+		return size + value.preferred.size()
+	}
+	return size + bytesPerTerm
+}
+
+func (t nodeTerms) size() int {
+	size := len(t) * bytesPerTerm
+	for i := range t {
+		size += len(t[i].Name)
 	}
 	return size
 }

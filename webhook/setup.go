@@ -143,7 +143,7 @@ func (l *Listener) serve(ctx context.Context) error {
 	// Requests under way outlive ctx: they are answered.
 	server := newHTTPServer(context.WithoutCancel(ctx), http.HandlerFunc(l.serveHTTP), tlsConfig, l.log)
 	ended := make(chan error, 1)
-	background.Go(func() { ended <- server.ServeTLS(listener, "", "") })
+	background.Go(func() { ended <- server.ServeTLS(gatheringListener{listener}, "", "") })
 	l.log.Info("Serving", "port", l.cfg.WebhookPort, "clientCertificates", l.cfg.ClientCAFile != "")
 	l.serving.Store(true)
 	defer l.serving.Store(false)

@@ -31,9 +31,27 @@ type wireRequest struct {
 	Name        string                      `json:"name"`
 	Namespace   string                      `json:"namespace"`
 	Operation   admissionv1.Operation       `json:"operation"`
-	Object      jsontext.Value              `json:"object"`
+	Object      wireObject                  `json:"object"`
 	DryRun      *bool                       `json:"dryRun"`
 }
+
+// wireObject is where in the body the object is. It is the most of the body, and not
+// copied.
+type wireObject struct{ start, end int64 }
+
+// UnmarshalJSONFrom notes the place of the value.
+func (o *wireObject) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	value, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	o.end = decoder.InputOffset()
+	o.start = o.end - int64(len(value))
+	return nil
+}
+
+// in returns the object's bytes in the body.
+func (o wireObject) in(body []byte) []byte { return body[o.start:o.end:o.end] }
 
 // wirePod is a pod. Its parts are pointers where a patch has to know whether they
 // are there.

@@ -1,0 +1,114 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// An answer takes more than the 4 KiB that package net/http writes at once, so it would
+// leave in two parts, and the caller, woken by the first, would have to be woken again.
+// Connections of a gatheringListener send it as one.
+
+// gatheringListener is a listener whose connections can hold back what is written.
+type gatheringListener struct{ net.Listener }
+
+// Accept waits for the next connection.
+func (l gatheringListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &gatheringConn{Conn: conn}, nil
+}
+
+// gatheringConn is the connection under TLS.
+type gatheringConn struct {
+	net.Conn
+
+	mu sync.Mutex // guards what follows, not the writing itself
+	// held is what was written since gather; nil: nothing is held back.
+	held *bytes.Buffer
+}
+
+// connKey is the key of the connection in the context of its requests.
+type connKey struct{}
+
+// withConn is the server's ConnContext: requests know their connection.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	if secure, ok := conn.(*tls.Conn); ok {
+		if c, ok := secure.NetConn().(*gatheringConn); ok {
+			return context.WithValue(ctx, connKey{}, c)
+		}
+	}
+	return ctx
+}
+
+// Write writes, or holds back what is to be written.
+func (c *gatheringConn) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	if c.held != nil {
+		defer c.mu.Unlock()
+		return c.held.Write(b)
+	}
+	c.mu.Unlock()
+	return c.Conn.Write(b)
+}
+
+// gather holds back what is written from now on.
+func (c *gatheringConn) gather() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = takeBuffer()
+}
+
+// send writes what was held back.
+func (c *gatheringConn) send() error {
+	c.mu.Lock()
+	held := c.held
+	c.held = nil
+	c.mu.Unlock()
+	_, err := c.Conn.Write(held.Bytes())
+	giveBuffer(held)
+	return err
+}
+
+// writeAtOnce writes the body of an answer, with its header, in one piece where the
+// connection can do that.
+func writeAtOnce(w http.ResponseWriter, r *http.Request, body []byte) error {
+	conn, ok := r.Context().Value(connKey{}).(*gatheringConn)
+	if !ok {
+		_, err := w.Write(body)
+		return err
+	}
+	conn.gather()
+	_, err := w.Write(body)
+	if err == nil {
+		err = http.NewResponseController(w).Flush()
+	}
+	if sent := conn.send(); err == nil {
+		err = sent
+	}
+	return err
+}
+
+// buffers are for the time of a request. Each would be new memory otherwise, of which
+// an index of many pods makes the collector's work expensive.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxKeptBuffer is how large a buffer may be to be used again: a usual answer takes
+// 10 kB.
+const maxKeptBuffer = 64 << 10
+
+func takeBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+// giveBuffer gives a buffer back that nobody uses any more.
+func giveBuffer(b *bytes.Buffer) {
+	if b.Cap() <= maxKeptBuffer {
+		b.Reset()
+		buffers.Put(b)
+	}
+}
