@@ -4,14 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 )
@@ -36,14 +31,25 @@ func (o *nodesOptions) follow(ctx context.Context, view *nodesView, out, notes i
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
+	var following sync.WaitGroup
+	defer following.Wait()
 	defer stop(nil)
-	if err := feed(ctx, clients, index, stop); err != nil {
-		return err
-	}
-	if !index.Synced() {
+	synced := make(chan struct{})
+	following.Go(func() {
+		// A list that fails before that ends it: a missing permission does not appear by
+		// itself.
+		follow(ctx, clients, index, func() { close(synced) }, func(err error) {
+			if !index.Synced() {
+				stop(err)
+			}
+		})
+	})
+	select {
+	case <-ctx.Done():
 		return endOf(ctx)
+	case <-synced:
+		return o.redraw(ctx, view, index, out)
 	}
-	return o.redraw(ctx, view, index, out)
 }
 
 // endOf is why a context ended: nil when the user wants no more.
@@ -92,56 +98,4 @@ func show(view *nodesView, out io.Writer, text []byte, first bool) error {
 	}
 	_, err := out.Write(append([]byte(separator), text...))
 	return err
-}
-
-// feed connects an index to the cluster with informers and returns when it has
-// seen everything or the context ended. A list that fails before that ends it: a
-// missing permission does not appear by itself.
-func feed(ctx context.Context, clients kubernetes.Interface, index *scoring.Index, fail context.CancelCauseFunc) error {
-	factory := informers.NewSharedInformerFactory(clients, 0)
-	core := factory.Core().V1()
-	var synced []cache.InformerSynced
-	for _, source := range []struct {
-		what      string
-		informer  cache.SharedIndexInformer
-		transform cache.TransformFunc
-		handler   cache.ResourceEventHandler
-	}{
-		{"namespaces", core.Namespaces().Informer(), metadataOnly, index.NamespaceHandler()},
-		{"nodes", core.Nodes().Informer(), index.TransformNode, index.NodeHandler()},
-		{"pods", core.Pods().Informer(), index.TransformPod, index.PodHandler()},
-	} {
-		if err := source.informer.SetTransform(source.transform); err != nil {
-			return fmt.Errorf("watching %s: %w", source.what, err)
-		}
-		onError := func(_ context.Context, _ *cache.Reflector, err error) {
-			if !index.Synced() {
-				fail(fmt.Errorf("watching %s: %w; the command needs list and watch on nodes, pods and namespaces", source.what, err))
-			}
-		}
-		if err := source.informer.SetWatchErrorHandlerWithContext(onError); err != nil {
-			return fmt.Errorf("watching %s: %w", source.what, err)
-		}
-		registration, err := source.informer.AddEventHandler(source.handler)
-		if err != nil {
-			return fmt.Errorf("watching %s: %w", source.what, err)
-		}
-		synced = append(synced, registration.HasSynced)
-	}
-	factory.Start(ctx.Done())
-	if cache.WaitForCacheSync(ctx.Done(), synced...) {
-		index.SetSynced()
-	}
-	return nil
-}
-
-// metadataOnly makes of a namespace what the index reads.
-func metadataOnly(object any) (any, error) {
-	if namespace, ok := object.(metav1.ObjectMetaAccessor); ok {
-		m := namespace.GetObjectMeta()
-		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: m.GetName(), UID: m.GetUID(), ResourceVersion: m.GetResourceVersion(), Labels: m.GetLabels(),
-		}}, nil
-	}
-	return object, nil
 }

@@ -13,14 +13,12 @@ import (
 	"github.com/go-logr/zapr"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -85,11 +83,11 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 		return err
 	}
 	index.OnLanded(logLanding(log.WithName("index")))
-	mgr, err := newManager(cfg, restConfig, index, log)
+	mgr, err := newManager(cfg, restConfig, log)
 	if err != nil {
 		return err
 	}
-	if err := feedIndex(ctx, mgr, index, log.WithName("index")); err != nil {
+	if err := feedIndex(mgr, index, log.WithName("index")); err != nil {
 		return err
 	}
 	webhook.RegisterIndex(metrics.Registry, index)
@@ -143,7 +141,7 @@ func logLanding(log logr.Logger) func(scoring.Landed) {
 	}
 }
 
-func newManager(cfg config.Configuration, restConfig *rest.Config, index *scoring.Index, log logr.Logger) (manager.Manager, error) {
+func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
 	metricsOptions := metricsserver.Options{BindAddress: cfg.Server.MetricsAddress}
 	if !cfg.Server.MetricsInsecure {
 		metricsOptions.SecureServing = true
@@ -154,12 +152,6 @@ func newManager(cfg config.Configuration, restConfig *rest.Config, index *scorin
 		Logger:                 log,
 		Metrics:                metricsOptions,
 		HealthProbeBindAddress: cfg.Server.HealthAddress,
-		Cache: cache.Options{
-			ByObject: map[client.Object]cache.ByObject{
-				&corev1.Node{}: {Transform: index.TransformNode},
-				&corev1.Pod{}:  {Transform: index.TransformPod},
-			},
-		},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
@@ -167,42 +159,33 @@ func newManager(cfg config.Configuration, restConfig *rest.Config, index *scorin
 	return mgr, nil
 }
 
-// feedIndex connects the index to the cluster and marks it synced once it has
-// seen everything that exists.
-func feedIndex(ctx context.Context, mgr manager.Manager, index *scoring.Index, log logr.Logger) error {
-	namespaces := &metav1.PartialObjectMetadata{}
-	namespaces.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	sources := []struct {
-		object  client.Object
-		handler toolscache.ResourceEventHandler
-	}{
-		{namespaces, index.NamespaceHandler()},
-		{&corev1.Node{}, index.NodeHandler()},
-		{&corev1.Pod{}, index.PodHandler()},
-	}
-	var synced []toolscache.InformerSynced
-	for _, s := range sources {
-		informer, err := mgr.GetCache().GetInformer(ctx, s.object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("creating the informer for %T: %w", s.object, err)
-		}
-		registration, err := informer.AddEventHandler(s.handler)
-		if err != nil {
-			return fmt.Errorf("adding the handler for %T: %w", s.object, err)
-		}
-		synced = append(synced, registration.HasSynced)
+// feedIndex lets the index follow the cluster while the manager runs.
+func feedIndex(mgr manager.Manager, index *scoring.Index, log logr.Logger) error {
+	clients, err := newClients(mgr)
+	if err != nil {
+		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if toolscache.WaitForCacheSync(ctx.Done(), synced...) {
-			index.SetSynced()
+		follow(klog.NewContext(ctx, log), clients, index, func() {
 			// Decoding all that exists leaves much behind, and takes as much memory as
 			// the process ever needs. Later there is no need for it.
 			debug.FreeOSMemory()
 			size := index.Size()
 			log.Info("Synced", "nodes", size.Nodes, "pods", size.Pods)
-		}
+		}, nil)
 		return nil
 	}))
+}
+
+// newClients returns clients that share the manager's connections.
+func newClients(mgr manager.Manager) (kubernetes.Interface, error) {
+	restConfig := rest.CopyConfig(mgr.GetConfig())
+	restConfig.ContentType = runtime.ContentTypeProtobuf
+	clients, err := kubernetes.NewForConfigAndClient(restConfig, mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("creating the clients: %w", err)
+	}
+	return clients, nil
 }
 
 // addChecks makes the process ready when the index is synced and TLS is served,

@@ -57,7 +57,7 @@ func refusedByNode(pod *corev1.Pod) bool {
 
 // noteRefusal counts a pod that its node refused after the scheduler put it there.
 // Each counts once, and only if it was seen before it had a node. Call under lock.
-func (ix *Index) noteRefusal(pod *storedPod, now time.Time) {
+func (ix *Index) noteRefusal(pod *reducedPod, now time.Time) {
 	b := &ix.backoffs
 	if b.cfg.Failures == 0 {
 		return

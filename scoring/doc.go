@@ -38,6 +38,6 @@
 //   - backoff.go: nodes that refuse GPU pods
 //   - late.go: the soft pod affinity for pods that have to wait
 //   - ours.go: the parts of a pod that we added earlier
-//   - stored.go: what the informers keep of pods and nodes
-//   - informer.go: the event handlers that feed the index
+//   - reduced.go: what is read of pods and nodes
+//   - feed.go: where the reflectors' objects go
 package scoring

@@ -23,7 +23,7 @@ type Index struct {
 	// texts and loads are those that many objects have in common.
 	texts texts
 	loads loads
-	// lastEvent is when the informers last delivered something, in Unix
+	// lastEvent is when the watches last delivered something, in Unix
 	// nanoseconds; 0: never.
 	lastEvent atomic.Int64
 
@@ -71,8 +71,10 @@ type Index struct {
 	waiting  int
 	landings map[Landing]int
 	onLanded func(Landed)
-	// unsteered is how many pods appeared without a decision of ours.
-	unsteered int
+	// unsteered is how many pods appeared without a decision of ours, unsteeredPods
+	// are those that still wait for a node.
+	unsteered     int
+	unsteeredPods map[types.UID]struct{}
 }
 
 // podRecord is what is kept of a pod that counts somewhere, or may.
@@ -102,21 +104,22 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		now = time.Now
 	}
 	return &Index{
-		cfg:          cfg,
-		rules:        rules,
-		now:          now,
-		states:       map[string]*nodeState{},
-		position:     map[string]int{},
-		pods:         map[types.UID]*podRecord{},
-		reservations: map[types.UID]reservation{},
-		enabled:      map[string]bool{},
-		targets:      map[string]map[*podRecord]struct{}{},
-		expected:     map[string][]*podRecord{},
-		images:       imageTable{},
-		landings:     map[Landing]int{},
-		pools:        map[podKind]*pool{},
-		offered:      map[corev1.ResourceName]int{},
-		backoffs:     newBackoffs(cfg.Nodes.Backoff),
+		cfg:           cfg,
+		rules:         rules,
+		now:           now,
+		states:        map[string]*nodeState{},
+		position:      map[string]int{},
+		pods:          map[types.UID]*podRecord{},
+		reservations:  map[types.UID]reservation{},
+		enabled:       map[string]bool{},
+		targets:       map[string]map[*podRecord]struct{}{},
+		expected:      map[string][]*podRecord{},
+		images:        imageTable{},
+		landings:      map[Landing]int{},
+		pools:         map[podKind]*pool{},
+		offered:       map[corev1.ResourceName]int{},
+		unsteeredPods: map[types.UID]struct{}{},
+		backoffs:      newBackoffs(cfg.Nodes.Backoff),
 	}, nil
 }
 
@@ -140,7 +143,7 @@ func (ix *Index) setNode(n *node) {
 	if old.node != nil && (old.node == n || old.equal(n)) {
 		return // a heartbeat
 	}
-	n = n.copy() // an informer may hand out the same one again after a node was gone
+	n = n.copy() // it may be one that the index had before the node was gone
 	n.slot = ix.slotFor(old.node)
 	ix.countImages(old.node, n)
 	ix.put(n.name, &nodeState{node: n, used: old.used})
@@ -158,20 +161,21 @@ func (ix *Index) DeleteNode(name string) {
 }
 
 // SetPod adds or updates a pod.
-func (ix *Index) SetPod(pod *corev1.Pod) { ix.storePod(ix.newStoredPod(pod)) }
+func (ix *Index) SetPod(pod *corev1.Pod) { ix.putPod(ix.newReducedPod(pod)) }
 
-func (ix *Index) storePod(pod *storedPod) {
+func (ix *Index) putPod(pod *reducedPod) {
 	if landed := ix.setPod(pod); landed != nil && ix.onLanded != nil {
 		ix.onLanded(*landed)
 	}
 }
 
-func (ix *Index) setPod(pod *storedPod) *Landed {
+func (ix *Index) setPod(pod *reducedPod) *Landed {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	now := ix.now()
 	ix.expire(now)
 	ix.noteRefusal(pod, now)
+	ix.noteUnsteered(pod)
 	record, known := ix.pods[pod.uid]
 	own := !known && ix.reserved(pod)
 	if !known {
@@ -228,6 +232,7 @@ func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	delete(ix.backoffs.pending, uid)
+	delete(ix.unsteeredPods, uid)
 	if record := ix.pods[uid]; record != nil {
 		ix.setWaiting(record, false)
 		ix.charge(record, ownership{})

@@ -8,7 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // FuzzIndexEvents drives the index with events and decisions made from bytes, in
@@ -186,29 +189,43 @@ func (w *world) decideOne() {
 // uid is one of a few, so that they meet again.
 func (w *world) uid() types.UID { return types.UID("u" + strconv.Itoa(w.next()%6)) }
 
-// relist is what the informer makes of a gap in the watch: the same name with a
-// new UID, as an update.
+// relist is what a reflector does after a gap in the watch, in which one object may
+// have gone, and a pod come again under its name.
 func (w *world) relist() {
-	uid := types.UID("p" + strconv.Itoa(w.next()%8))
-	old := w.podObjects[uid]
-	if old == nil {
-		return
+	w.t.Helper()
+	var objects []any
+	switch w.next() % 3 {
+	case 0:
+		uid := types.UID("p" + strconv.Itoa(w.next()%8))
+		if old := w.podObjects[uid]; old != nil {
+			delete(w.podObjects, uid)
+			if w.next()%2 == 0 {
+				renewed := old.DeepCopy()
+				renewed.UID += "-again"
+				w.podObjects[renewed.UID] = renewed
+			}
+		}
+		for _, pod := range w.podObjects {
+			objects = append(objects, pod.DeepCopy())
+		}
+		w.must(w.PodFeed().Replace(objects, ""))
+	case 1:
+		delete(w.nodeObjects, w.nodeName())
+		for _, node := range w.nodeObjects {
+			objects = append(objects, node.DeepCopy())
+		}
+		w.must(w.NodeFeed().Replace(objects, ""))
+	case 2:
+		delete(w.namespaceObjects, "team")
+		for name, enabled := range w.namespaceObjects {
+			objects = append(objects, namespace(name, enabled))
+		}
+		w.must(w.NamespaceFeed().Replace(objects, ""))
 	}
-	renewed := old.DeepCopy()
-	renewed.UID += "-again"
-	delete(w.podObjects, uid)
-	w.podObjects[renewed.UID] = renewed
-	w.PodHandler().OnUpdate(old, renewed)
 }
 
-// stripped is the pod as the informer keeps it.
-func (w *world) stripped(pod *corev1.Pod) any {
-	w.t.Helper()
-	out, err := w.TransformPod(pod.DeepCopy())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return out
+func namespace(name string, enabled bool) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{config.LabelEnabled: strconv.FormatBool(enabled)}}}
 }
 
 // Found by FuzzIndexEvents: two copies of a pod, with our annotation, restored into

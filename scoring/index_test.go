@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -88,18 +87,41 @@ func TestIndexNodeComesBack(t *testing.T) {
 	}
 }
 
-func TestIndexHandlesMissedDeletes(t *testing.T) {
+// A reflector lists everything again after a gap in the watch: what is not there any
+// more is gone, and the rest stays as it is.
+func TestFeedsReplace(t *testing.T) {
 	c := newCluster(t, nil)
-	node, pod := gpuNode("n", list(nvidia, "8")), gpuPod("p", list(nvidia, "3"), on("n"))
-	c.NodeHandler().OnAdd(node, true)
-	c.PodHandler().OnAdd(pod, true)
-	c.PodHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: "team/p", Obj: pod})
-	if got := c.usedOn("n"); got != 0 {
-		t.Errorf("used %d, want 0", got)
+	nodes, pods, namespaces := c.NodeFeed(), c.PodFeed(), c.NamespaceFeed()
+	replace := func(f *Feed, objects ...any) {
+		t.Helper()
+		if err := f.Replace(objects, "1"); err != nil || !f.HasSynced() {
+			t.Fatalf("error %v, synced %v", err, f.HasSynced())
+		}
 	}
-	c.NodeHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: "n", Obj: node})
-	if size := c.Size(); size.Nodes != 0 {
-		t.Errorf("size %+v", size)
+	if nodes.HasSynced() || pods.HasSynced() || namespaces.HasSynced() {
+		t.Error("synced before the first list")
+	}
+	replace(namespaces, namespace("team", true), namespace("gone", true))
+	replace(nodes, gpuNode("n", list(nvidia, "8")), gpuNode("gone", list(nvidia, "8")))
+	replace(pods, gpuPod("p", list(nvidia, "3"), on("n")), gpuPod("gone", list(nvidia, "2"), on("n")))
+	if got := c.usedOn("n"); got != 5 {
+		t.Errorf("used %d, want 5", got)
+	}
+	renewed := gpuPod("p", list(nvidia, "4"), on("n"))
+	renewed.UID = "p-again"
+	replace(namespaces, namespace("team", true))
+	replace(nodes, gpuNode("n", list(nvidia, "8")))
+	replace(pods, renewed)
+	if got := c.usedOn("n"); got != 4 {
+		t.Errorf("used %d, want 4", got)
+	}
+	if size := c.Size(); size.Nodes != 1 || size.Pods != 1 || c.enabled["gone"] || !c.enabled["team"] {
+		t.Errorf("size %+v, namespaces %v", size, c.enabled)
+	}
+	for name, err := range map[string]error{"add": pods.Add(namespace("team", true)), "update": nodes.Update(renewed), "delete": namespaces.Delete(renewed.Spec)} {
+		if err == nil {
+			t.Errorf("%s: no error for an object of another kind", name)
+		}
 	}
 }
 
@@ -170,14 +192,15 @@ func randomEvent(random *rand.Rand, c *testCluster, nodes map[string]*corev1.Nod
 	case 3:
 		c.clock = c.clock.Add(time.Duration(random.IntN(20)) * time.Second)
 	case 4:
-		// The same name with a new UID, as an update: a relist after a gap.
+		// The same name with a new UID: a list after a gap.
 		if old := pods[uid]; old != nil {
 			renewed := old.DeepCopy()
 			renewed.UID += types.UID("-" + strconv.FormatInt(random.Int64(), 36))
 			renewed.CreationTimestamp = metav1.NewTime(c.clock)
 			delete(pods, uid)
 			pods[string(renewed.UID)] = renewed
-			c.PodHandler().OnUpdate(old, renewed)
+			c.DeletePod(old.UID)
+			c.SetPod(renewed)
 		}
 	case 5, 6:
 		if pods[uid] == nil {

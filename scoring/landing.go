@@ -50,7 +50,7 @@ func (ix *Index) Landings() map[Landing]int {
 // track follows a steered pod from pending to bound. A pod that was bound when
 // first seen (at the start, above all) does not count. It returns where the pod
 // landed if it did now. Call under lock.
-func (ix *Index) track(r *podRecord, pod *storedPod, now time.Time) (landed *Landed) {
+func (ix *Index) track(r *podRecord, pod *reducedPod, now time.Time) (landed *Landed) {
 	pending := pod.nodeName == "" && !pod.over && !pod.deleting
 	if r.waiting && pod.nodeName != "" {
 		landed = &Landed{

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -94,9 +95,9 @@ func TestUnsteered(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, nil, gpuNode("g1", list(nvidia, "8")))
-			h := c.PodHandler()
-			h.OnAdd(tc.pod, false)
-			h.OnUpdate(tc.pod, tc.pod)
+			if err := errors.Join(c.PodFeed().Add(tc.pod), c.PodFeed().Update(tc.pod), c.PodFeed().Replace([]any{tc.pod}, "")); err != nil {
+				t.Fatal(err)
+			}
 			if got := c.Unsteered(); got != tc.want {
 				t.Errorf("%d unsteered pods, want %d", got, tc.want)
 			}

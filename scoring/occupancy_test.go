@@ -117,18 +117,22 @@ func TestLastEvent(t *testing.T) {
 	if at := c.LastEvent(); !at.IsZero() {
 		t.Errorf("an event at %v, before the first", at)
 	}
-	c.NodeHandler().OnAdd(gpuNode("n", list(nvidia, "8")), true)
+	if err := c.NodeFeed().Add(gpuNode("n", list(nvidia, "8"))); err != nil {
+		t.Fatal(err)
+	}
 	if at := c.LastEvent(); !at.Equal(testStart) {
 		t.Errorf("event of a node at %v, want %v", at, testStart)
 	}
-	events := map[string]func(){
-		"heartbeat":   func() { c.NodeHandler().OnUpdate(gpuNode("n", list(nvidia, "8")), gpuNode("n", list(nvidia, "8"))) },
-		"pod":         func() { c.PodHandler().OnAdd(gpuPod("p", list(nvidia, "1")), false) },
-		"deleted pod": func() { c.PodHandler().OnDelete(gpuPod("p", list(nvidia, "1"))) },
+	events := map[string]func() error{
+		"heartbeat":   func() error { return c.NodeFeed().Update(gpuNode("n", list(nvidia, "8"))) },
+		"pod":         func() error { return c.PodFeed().Add(gpuPod("p", list(nvidia, "1"))) },
+		"deleted pod": func() error { return c.PodFeed().Delete(gpuPod("p", list(nvidia, "1"))) },
 	}
 	for name, event := range events {
 		c.clock = c.clock.Add(time.Minute)
-		event()
+		if err := event(); err != nil {
+			t.Fatal(err)
+		}
 		if at := c.LastEvent(); !at.Equal(c.clock) {
 			t.Errorf("%s: event at %v, want %v", name, at, c.clock)
 		}

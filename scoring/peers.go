@@ -146,7 +146,7 @@ func (ix *Index) giveUp(held ...*heldRoom) {
 // seePending notes a GPU pod that is seen for the first time, with a decision of this
 // replica or of another. One seen late says nothing: our own reservation may have
 // ended. Call under lock.
-func (ix *Index) seePending(pod *storedPod, own bool, now time.Time) {
+func (ix *Index) seePending(pod *reducedPod, own bool, now time.Time) {
 	late := now.Sub(time.Unix(pod.created, 0)) >= ix.cfg.InFlight.ReservationTTL.Duration
 	if !ix.Synced() || late || !pod.usesGPUs(ix.cfg.Resources) {
 		return

@@ -63,7 +63,7 @@ type ownership struct {
 // nominated before target. A target counts only if it can be trusted, since
 // anyone may write the annotation: a forged one must not fill a node. since is
 // when the pod began to wait.
-func (ix *Index) ownershipOf(pod *storedPod, since, now time.Time) ownership {
+func (ix *Index) ownershipOf(pod *reducedPod, since, now time.Time) ownership {
 	switch {
 	case pod.over:
 		return ownership{}
@@ -85,7 +85,7 @@ func (ix *Index) ownershipOf(pod *storedPod, since, now time.Time) ownership {
 // pendingSince is when a pod first seen now began to wait: at its creation, but
 // while we watch, now, since another machine's clock says little about the age of
 // a pod that was created a moment ago. Call under lock.
-func (ix *Index) pendingSince(pod *storedPod, now time.Time) time.Time {
+func (ix *Index) pendingSince(pod *reducedPod, now time.Time) time.Time {
 	if created := time.Unix(pod.created, 0); !ix.Synced() && created.Before(now) {
 		return created
 	}
@@ -172,7 +172,7 @@ func (ix *Index) release(uid types.UID, namespace string) {
 
 // reserved tells whether a decision of this replica holds a reservation for the pod.
 // Call under lock.
-func (ix *Index) reserved(pod *storedPod) bool {
+func (ix *Index) reserved(pod *reducedPod) bool {
 	r, ok := ix.reservations[pod.admission]
 	return ok && r.namespace == pod.namespace
 }

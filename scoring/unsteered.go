@@ -7,17 +7,20 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// noteNew counts a pod that appeared if it looks as if we should have been asked
-// about it and has no decision of ours. Some of them were asked about and left
-// alone; but when they appear and nobody asks at all, the API server does not
-// reach us, and failurePolicy Ignore hides that.
-func (ix *Index) noteNew(pod *storedPod) {
-	if !ix.Synced() || !pod.expects {
+// noteUnsteered counts a pod once if it looks as if we should have been asked about it
+// and has no decision of ours. Some of them were asked about and left alone; but when
+// they appear and nobody asks at all, the API server does not reach us, and
+// failurePolicy Ignore hides that. Call under lock.
+func (ix *Index) noteUnsteered(pod *reducedPod) {
+	if !pod.expects {
+		delete(ix.unsteeredPods, pod.uid)
 		return
 	}
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	if ix.enabled[pod.namespace] {
+	if _, known := ix.unsteeredPods[pod.uid]; known {
+		return
+	}
+	ix.unsteeredPods[pod.uid] = struct{}{}
+	if ix.Synced() && ix.enabled[pod.namespace] {
 		ix.unsteered++
 	}
 }

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -84,13 +83,12 @@ func (w *world) newNode() *corev1.Node {
 	return node
 }
 
-// deleteNode removes a node, perhaps one that is not there, as an event of the
-// watch or of a gap in it.
+// deleteNode removes a node, perhaps one that is not there, directly or as an event.
 func (w *world) deleteNode(name string) {
 	node := w.nodeObjects[name]
 	delete(w.nodeObjects, name)
 	if node != nil && w.next()%2 == 0 {
-		w.NodeHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: name, Obj: node})
+		w.must(w.NodeFeed().Delete(node))
 		return
 	}
 	w.DeleteNode(name)
@@ -101,7 +99,7 @@ func (w *world) deletePod() {
 	pod := w.podObjects[uid]
 	delete(w.podObjects, uid)
 	if pod != nil && w.next()%2 == 0 {
-		w.PodHandler().OnDelete(cache.DeletedFinalStateUnknown{Key: pod.Namespace + "/" + pod.Name, Obj: pod})
+		w.must(w.PodFeed().Delete(pod))
 		return
 	}
 	w.DeletePod(uid)
@@ -124,7 +122,14 @@ func (w *world) setPod() {
 		w.SetPod(pod)
 		return
 	}
-	w.PodHandler().OnAdd(w.stripped(pod), w.next()%2 == 0)
+	w.must(w.PodFeed().Update(pod.DeepCopy()))
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // newPod is a pod of any kind and in any state.

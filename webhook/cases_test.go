@@ -38,7 +38,7 @@ var casesShownBy = map[string][]string{
 	// Node states.
 	"C21": {"scoring.TestFeasibility"},
 	"C22": {"scoring.TestFeasibility"},
-	"C24": {"webhook.TestNodeGone", "scoring.TestIndexHandlesMissedDeletes", "webhook.TestHandleBeforeSync"},
+	"C24": {"webhook.TestNodeGone", "scoring.TestFeedsReplace", "webhook.TestHandleBeforeSync"},
 	"C25": {"scoring.TestIndexIgnoresHeartbeats"},
 	"C26": {"scoring.TestBlackHoleBackoff"},
 	"C27": nil,

@@ -89,7 +89,9 @@ func TestRegisterIndex(t *testing.T) {
 	check(want)
 
 	pod.Spec.NodeName = pod.Annotations[config.AnnotationTarget]
-	bed.index.PodHandler().OnUpdate(pod, pod)
+	if err := bed.index.PodFeed().Update(pod); err != nil {
+		t.Fatal(err)
+	}
 	want["gpu_binpacker_waiting_pods"], want[where+"target"] = 0, 1
 	want["gpu_binpacker_index_last_event_timestamp_seconds"] = float64(bed.clock.Unix())
 	check(want)

@@ -73,18 +73,23 @@ func run(out io.Writer, sizes string) error {
 	return save(results)
 }
 
-// measureShape measures both systems on one cluster.
+// measureShape measures both systems on one cluster, one after the other: the collector
+// goes through everything in the process, and the cluster of the other is more than
+// there is in the product.
 func measureShape(s *cluster.Shape, nodes int) ([]result, error) {
-	product, err := newOurs(s, nodes)
-	if err != nil {
-		return nil, err
-	}
 	var results []result
 	for _, m := range []struct {
-		name string
-		system
-	}{{"ours", product}, {"naive", naive.New(s, nodes)}} {
-		r, err := measure(s, m.system)
+		name  string
+		build func() (system, error)
+	}{
+		{"ours", func() (system, error) { return newOurs(s, nodes) }},
+		{"naive", func() (system, error) { return naive.New(s, nodes), nil }},
+	} {
+		built, err := m.build()
+		if err != nil {
+			return nil, err
+		}
+		r, err := measure(s, built)
 		if err != nil {
 			return nil, fmt.Errorf("%s on %s with %d nodes: %w", m.name, s.Name, nodes, err)
 		}

@@ -6,21 +6,19 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// The informers keep every object of the cluster. A Pod takes several kilobytes even
-// when all that may hold a secret is gone, mostly empty fields, and a cluster has
-// 150,000 of them. So they keep these instead.
+// A Pod takes several kilobytes, even when all that may hold a secret is gone, and at
+// the start a reflector collects the 150,000 of a large cluster before it hands them
+// on. So it collects these instead.
 
-// storedPod is what is kept of a Pod. It is never changed.
-type storedPod struct {
+// reducedPod is what is read of a Pod. It is never changed.
+type reducedPod struct {
 	namespace, name string
 	uid             types.UID
-	resourceVersion string
 	// nodeName is the node that the pod is bound to.
 	nodeName string
 	// created is in seconds since 1970.
@@ -55,24 +53,19 @@ type placement struct {
 // noPlacement is that of most pods.
 var noPlacement = &placement{}
 
-// GetObjectMeta is what an informer needs to know of what it keeps.
-func (p *storedPod) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Namespace: p.namespace, Name: p.name, UID: p.uid, ResourceVersion: p.resourceVersion}
-}
-
-// TransformPod turns a Pod into what the informers of a PodHandler should keep.
-// Anything else is returned as it is.
-func (ix *Index) TransformPod(obj any) (any, error) {
+// transformPod turns a Pod into what the index reads of it. Anything else is returned
+// as it is.
+func (ix *Index) transformPod(obj any) (any, error) {
 	if pod, ok := obj.(*corev1.Pod); ok {
-		return ix.newStoredPod(pod), nil
+		return ix.newReducedPod(pod), nil
 	}
 	return obj, nil
 }
 
-// newStoredPod reduces a Pod to what the index reads.
-func (ix *Index) newStoredPod(pod *corev1.Pod) *storedPod {
-	p := &storedPod{
-		namespace: ix.texts.one(pod.Namespace), name: pod.Name, uid: pod.UID, resourceVersion: pod.ResourceVersion,
+// newReducedPod reduces a Pod to what the index reads.
+func (ix *Index) newReducedPod(pod *corev1.Pod) *reducedPod {
+	p := &reducedPod{
+		namespace: ix.texts.one(pod.Namespace), name: pod.Name, uid: pod.UID,
 		created:   pod.CreationTimestamp.Unix(),
 		nodeName:  ix.texts.one(pod.Spec.NodeName),
 		over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
@@ -113,38 +106,27 @@ func (p *placement) steered() bool {
 }
 
 // usesGPUs tells whether the pod asks for GPUs.
-func (p *storedPod) usesGPUs(cfg config.Resources) bool {
+func (p *reducedPod) usesGPUs(cfg config.Resources) bool {
 	return slices.ContainsFunc(p.load.requests, func(a amount) bool { return cfg.IsGPU(string(a.name)) })
 }
 
-// storedNode is what is kept of a Node.
-type storedNode struct {
-	*node
-	resourceVersion string
-}
-
-// GetObjectMeta is what an informer needs to know of what it keeps.
-func (n *storedNode) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{Name: n.name, ResourceVersion: n.resourceVersion}
-}
-
-// TransformNode turns a Node into what the informers of a NodeHandler should keep.
-// Anything else is returned as it is.
-func (ix *Index) TransformNode(obj any) (any, error) {
+// transformNode turns a Node into what the index reads of it. Anything else is returned
+// as it is.
+func (ix *Index) transformNode(obj any) (any, error) {
 	if n, ok := obj.(*corev1.Node); ok {
-		return ix.newStoredNode(n), nil
+		return ix.reducedNode(n), nil
 	}
 	return obj, nil
 }
 
-// newStoredNode reduces a Node to what the index reads. After a heartbeat that is what
-// the index has already, and shared with it.
-func (ix *Index) newStoredNode(object *corev1.Node) *storedNode {
+// reducedNode reduces a Node to what the index reads. After a heartbeat that is what
+// the index has already.
+func (ix *Index) reducedNode(object *corev1.Node) *node {
 	n := ix.known(object.Name)
 	if n == nil || !n.describes(object, ix.rules) {
 		n = newNode(object, ix.rules, &ix.texts)
 	}
-	return &storedNode{node: n, resourceVersion: object.ResourceVersion}
+	return n
 }
 
 // known returns what the index has of a node, nil for nothing.

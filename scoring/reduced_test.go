@@ -1,16 +1,16 @@
 package scoring
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/cache"
 )
 
-// What the informers keep is enough for the index, and holds no secret.
+// What is made of pods and nodes is enough for the index, and holds no secret.
 func TestTransform(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "3", "cpu", "1"), steeredTo("n", "u"), func(p *corev1.Pod) {
 		p.ResourceVersion = "7"
@@ -26,8 +26,8 @@ func TestTransform(t *testing.T) {
 	reduced := newCluster(t, nil)
 	stored := map[string]any{}
 	for name, transform := range map[string]func() (any, error){
-		"pod":  func() (any, error) { return reduced.TransformPod(pod.DeepCopy()) },
-		"node": func() (any, error) { return reduced.TransformNode(node.DeepCopy()) },
+		"pod":  func() (any, error) { return reduced.transformPod(pod.DeepCopy()) },
+		"node": func() (any, error) { return reduced.transformNode(node.DeepCopy()) },
 	} {
 		out, err := transform()
 		if err != nil {
@@ -38,16 +38,11 @@ func TestTransform(t *testing.T) {
 		}
 		stored[name] = out
 	}
-	reduced.NodeHandler().OnAdd(stored["node"], true)
-	reduced.PodHandler().OnAdd(stored["pod"], true)
+	if err := errors.Join(reduced.NodeFeed().Add(stored["node"]), reduced.PodFeed().Add(stored["pod"])); err != nil {
+		t.Fatal(err)
+	}
 	if diff := cmp.Diff(describe(full), describe(reduced)); diff != "" {
 		t.Errorf("the index differs:\n%s", diff)
-	}
-	// The informers find their objects by these.
-	for name, want := range map[string]string{"pod": "team/p", "node": "n"} {
-		if key, err := cache.MetaNamespaceKeyFunc(stored[name]); err != nil || key != want {
-			t.Errorf("key %q, %v, want %q", key, err, want)
-		}
 	}
 }
 
@@ -55,15 +50,15 @@ func TestTransform(t *testing.T) {
 // else.
 func TestTransformTwice(t *testing.T) {
 	c := newCluster(t, nil)
-	once, _ := c.TransformPod(gpuPod("p", list(nvidia, "1")))
-	if twice, err := c.TransformPod(once); err != nil || twice != once {
+	once, _ := c.transformPod(gpuPod("p", list(nvidia, "1")))
+	if twice, err := c.transformPod(once); err != nil || twice != once {
 		t.Errorf("pod: %v, %v", twice, err)
 	}
-	node, _ := c.TransformNode(gpuNode("n", nil))
-	if twice, err := c.TransformNode(node); err != nil || twice != node {
+	node, _ := c.transformNode(gpuNode("n", nil))
+	if twice, err := c.transformNode(node); err != nil || twice != node {
 		t.Errorf("node: %v, %v", twice, err)
 	}
-	if out, err := c.TransformPod("else"); err != nil || out != "else" {
+	if out, err := c.transformPod("else"); err != nil || out != "else" {
 		t.Errorf("else: %v, %v", out, err)
 	}
 }
@@ -71,19 +66,21 @@ func TestTransformTwice(t *testing.T) {
 // A heartbeat leaves one copy of the node in memory, not two.
 func TestHeartbeatIsShared(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")))
-	out, _ := c.TransformNode(gpuNode("n", list(nvidia, "8")))
-	if out.(*storedNode).node != c.states["n"].node {
-		t.Error("the informer keeps a copy of its own")
+	out, _ := c.transformNode(gpuNode("n", list(nvidia, "8")))
+	if out.(*node) != c.states["n"].node {
+		t.Error("there is a second copy")
 	}
-	changed, _ := c.TransformNode(gpuNode("n", list(nvidia, "7")))
-	if changed.(*storedNode).node == c.states["n"].node {
+	changed, _ := c.transformNode(gpuNode("n", list(nvidia, "7")))
+	if changed.(*node) == c.states["n"].node {
 		t.Error("a changed node is shared")
 	}
-	// The informer's may be told again after the node was gone: it must not bring its
+	// It may come again after the node was gone: it must not bring its
 	// old slot along.
 	c.DeleteNode("n")
 	c.SetNode(gpuNode("other", list(nvidia, "8")))
-	c.NodeHandler().OnAdd(out, false)
+	if err := c.NodeFeed().Add(out); err != nil {
+		t.Fatal(err)
+	}
 	if a, b := c.states["n"].slot, c.states["other"].slot; a == b {
 		t.Errorf("two nodes have slot %d", a)
 	}

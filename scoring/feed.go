@@ -1,0 +1,215 @@
+package scoring
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// Feed is what a reflector of client-go writes the objects of one kind to. It is no
+// store: all goes into the index, which keeps what it needs. An informer would keep
+// every object as well, and pass events through two queues.
+type Feed struct {
+	transform cache.TransformFunc
+	// set and remove return false for what is no such object.
+	set, remove func(object any) bool
+	// keep drops what is not among the objects.
+	keep   func(objects []any)
+	seen   func()
+	synced atomic.Bool
+}
+
+var _ cache.TransformingStore = (*Feed)(nil)
+
+// Add adds an object.
+func (f *Feed) Add(object any) error { return f.Update(object) }
+
+// Update adds or updates an object.
+func (f *Feed) Update(object any) error {
+	f.seen()
+	return f.apply(f.set, object)
+}
+
+// Delete removes an object.
+func (f *Feed) Delete(object any) error {
+	f.seen()
+	return f.apply(f.remove, object)
+}
+
+// Replace makes the objects the only ones: at the start, and after a gap in the watch.
+func (f *Feed) Replace(objects []any, _ string) error {
+	f.seen()
+	for i := range objects {
+		objects[i], _ = f.transform(objects[i]) // ours never fail
+	}
+	f.keep(objects)
+	for i := range objects {
+		if err := f.apply(f.set, objects[i]); err != nil {
+			return err
+		}
+		objects[i] = nil // the reflector holds the list for longer
+	}
+	f.synced.Store(true)
+	return nil
+}
+
+func (f *Feed) apply(do func(any) bool, object any) error {
+	reduced, _ := f.transform(object)
+	if !do(reduced) {
+		return fmt.Errorf("a %T is not of the kind that is watched", object)
+	}
+	return nil
+}
+
+// Resync does nothing: the index has everything.
+func (f *Feed) Resync() error { return nil }
+
+// Transformer returns what the reflector is to make of objects while it collects the
+// first ones.
+func (f *Feed) Transformer() cache.TransformFunc { return f.transform }
+
+// HasSynced tells whether all objects that there were at the start are in the index.
+func (f *Feed) HasSynced() bool { return f.synced.Load() }
+
+// NodeFeed is for a reflector of nodes.
+func (ix *Index) NodeFeed() *Feed {
+	return &Feed{
+		transform: ix.transformNode,
+		seen:      ix.noteEvent,
+		set:       with(ix.setNode),
+		remove:    with(func(n *node) { ix.DeleteNode(n.name) }),
+		keep: func(objects []any) {
+			ix.keepNodes(keys(objects, func(n *node) string { return n.name }))
+		},
+	}
+}
+
+// PodFeed is for a reflector of pods.
+func (ix *Index) PodFeed() *Feed {
+	return &Feed{
+		transform: ix.transformPod,
+		seen:      ix.noteEvent,
+		set:       with(ix.putPod),
+		remove:    with(func(p *reducedPod) { ix.DeletePod(p.uid) }),
+		keep: func(objects []any) {
+			ix.keepPods(keys(objects, func(p *reducedPod) types.UID { return p.uid }))
+		},
+	}
+}
+
+// NamespaceFeed is for a reflector of namespaces, or of their metadata.
+func (ix *Index) NamespaceFeed() *Feed {
+	return &Feed{
+		transform: transformNamespace,
+		seen:      ix.noteEvent,
+		set: with(func(n *metav1.ObjectMeta) {
+			ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true")
+		}),
+		remove: with(func(n *metav1.ObjectMeta) { ix.SetNamespace(n.Name, false) }),
+		keep: func(objects []any) {
+			ix.keepNamespaces(keys(objects, func(n *metav1.ObjectMeta) string { return n.Name }))
+		},
+	}
+}
+
+// transformNamespace makes of a namespace what the index reads.
+func transformNamespace(object any) (any, error) {
+	if n, ok := object.(metav1.ObjectMetaAccessor); ok {
+		m := n.GetObjectMeta()
+		return &metav1.ObjectMeta{Name: m.GetName(), ResourceVersion: m.GetResourceVersion(), Labels: m.GetLabels()}, nil
+	}
+	return object, nil
+}
+
+// with is a function for one type, false for others.
+func with[T any](do func(T)) func(any) bool {
+	return func(object any) bool {
+		o, ok := object.(T)
+		if ok {
+			do(o)
+		}
+		return ok
+	}
+}
+
+func keys[T any, K comparable](objects []any, key func(T) K) sets.Set[K] {
+	out := make(sets.Set[K], len(objects))
+	for i := range objects {
+		if o, ok := objects[i].(T); ok {
+			out.Insert(key(o))
+		}
+	}
+	return out
+}
+
+// keepNodes removes all other nodes.
+func (ix *Index) keepNodes(names sets.Set[string]) {
+	ix.mu.Lock()
+	var gone []string
+	for name := range ix.position {
+		if !names.Has(name) {
+			gone = append(gone, name)
+		}
+	}
+	ix.mu.Unlock()
+	for _, name := range gone {
+		ix.DeleteNode(name)
+	}
+}
+
+// keepPods removes all other pods.
+func (ix *Index) keepPods(uids sets.Set[types.UID]) {
+	ix.mu.Lock()
+	gone := sets.New[types.UID]()
+	for uid := range ix.pods {
+		if !uids.Has(uid) {
+			gone.Insert(uid)
+		}
+	}
+	for _, known := range []map[types.UID]struct{}{ix.backoffs.pending, ix.unsteeredPods} {
+		for uid := range known {
+			if !uids.Has(uid) {
+				gone.Insert(uid)
+			}
+		}
+	}
+	ix.mu.Unlock()
+	for uid := range gone {
+		ix.DeletePod(uid)
+	}
+}
+
+// keepNamespaces removes all other namespaces.
+func (ix *Index) keepNamespaces(names sets.Set[string]) {
+	ix.mu.Lock()
+	var gone []string
+	for name := range ix.enabled {
+		if !names.Has(name) {
+			gone = append(gone, name)
+		}
+	}
+	ix.mu.Unlock()
+	for _, name := range gone {
+		ix.SetNamespace(name, false)
+	}
+}
+
+// noteEvent notes that the watches deliver something.
+func (ix *Index) noteEvent() { ix.lastEvent.Store(ix.now().UnixNano()) }
+
+// LastEvent returns when the latest event of a node, pod or namespace came, zero
+// before the first. Kubelets update their nodes every 5 minutes at least, so a
+// cluster with nodes is never quiet for longer unless a watch is.
+func (ix *Index) LastEvent() time.Time {
+	if at := ix.lastEvent.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
