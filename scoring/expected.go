@@ -98,7 +98,7 @@ func (ix *Index) moveOn(name string) {
 		if !r.applied || !ix.tooMuchOn(name, *r.load) {
 			continue
 		}
-		next := ix.expectedNode(r.listed, name, *r.load)
+		next := ix.expectedNode(r.pending.listed, name, *r.load)
 		if !ix.hasRoomOn(next, *r.load) {
 			return
 		}

@@ -47,30 +47,49 @@ func (ix *Index) Landings() map[Landing]int {
 	return maps.Clone(ix.landings)
 }
 
-// track follows a steered pod from pending to bound. A pod that was bound when
-// first seen (at the start, above all) does not count. It returns where the pod
-// landed if it did now. Call under lock.
+// track follows a pod from pending to bound. A pod that was bound when first seen (at
+// the start, above all) does not count as landed. It returns where a steered pod landed
+// if it did now. Call under lock.
 func (ix *Index) track(r *podRecord, pod *reducedPod, now time.Time) (landed *Landed) {
-	pending := pod.nodeName == "" && !pod.over && !pod.deleting
-	if r.waiting && pod.nodeName != "" {
-		landed = &Landed{
-			Namespace: pod.namespace, Name: pod.name, Node: pod.nodeName,
-			Target: pod.target, Where: pod.landing, Waited: now.Sub(r.since),
+	if pod.nodeName != "" {
+		if r.waits() {
+			landed = &Landed{
+				Namespace: pod.namespace, Name: pod.name, Node: pod.nodeName,
+				Target: pod.target, Where: pod.landing, Waited: now.Sub(r.pending.since),
+			}
+			ix.landings[landed.Where]++
 		}
-		ix.landings[landed.Where]++
+		ix.endPending(r)
+		return landed
 	}
-	ix.setWaiting(r, pending && pod.steered())
-	return landed
+	if r.pending == nil {
+		r.pending = &pendingPod{since: ix.pendingSince(pod, now)}
+	}
+	ix.setWaiting(r, !pod.over && !pod.deleting && pod.steered())
+	return nil
 }
 
+// waits tells whether the pod is steered and has no node yet.
+func (r *podRecord) waits() bool { return r.pending != nil && r.pending.steered }
+
+// endPending notes that a pod has a node, or is gone. Call under lock.
+func (ix *Index) endPending(r *podRecord) {
+	if r.pending != nil {
+		ix.setWaiting(r, false)
+		r.pending = nil
+	}
+}
+
+// setWaiting keeps the number of waiting pods in step with those of pending ones. Call
+// under lock.
 func (ix *Index) setWaiting(r *podRecord, waiting bool) {
-	if waiting && !r.waiting {
+	if waiting && !r.pending.steered {
 		ix.waiting++
 	}
-	if !waiting && r.waiting {
+	if !waiting && r.pending.steered {
 		ix.waiting--
 	}
-	r.waiting = waiting
+	r.pending.steered = waiting
 }
 
 func landingOf(pod *corev1.Pod) Landing {

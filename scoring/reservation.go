@@ -61,9 +61,9 @@ type ownership struct {
 
 // ownershipOf reads the owner of a pod's request from the pod: bound before
 // nominated before target. A target counts only if it can be trusted, since
-// anyone may write the annotation: a forged one must not fill a node. since is
-// when the pod began to wait.
-func (ix *Index) ownershipOf(pod *reducedPod, since, now time.Time) ownership {
+// anyone may write the annotation: a forged one must not fill a node. r is the pod's
+// record, with when it began to wait.
+func (ix *Index) ownershipOf(pod *reducedPod, r *podRecord, now time.Time) ownership {
 	switch {
 	case pod.over:
 		return ownership{}
@@ -72,7 +72,7 @@ func (ix *Index) ownershipOf(pod *reducedPod, since, now time.Time) ownership {
 	case pod.nominated != "":
 		return ownership{owner: ownerNominated, node: pod.nominated}
 	}
-	until := since.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
+	until := r.pending.since.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
 	// The target annotation has to agree with the rest of the pod. Whether its
 	// namespace is opted in is checked where the charge is applied, since that may
 	// change.
