@@ -78,21 +78,22 @@ func (c *gatheringConn) send() error {
 
 // writeAtOnce writes the body of an answer, with its header, in one piece where the
 // connection can do that.
-func writeAtOnce(w http.ResponseWriter, r *http.Request, body []byte) error {
+func writeAtOnce(w http.ResponseWriter, r *http.Request, body []byte) (err error) {
 	conn, ok := r.Context().Value(connKey{}).(*gatheringConn)
 	if !ok {
 		_, err := w.Write(body)
 		return err
 	}
 	conn.gather()
-	_, err := w.Write(body)
-	if err == nil {
-		err = http.NewResponseController(w).Flush()
+	defer func() { // whatever happens, or nothing would ever be sent again
+		if sent := conn.send(); err == nil {
+			err = sent
+		}
+	}()
+	if _, err := w.Write(body); err != nil {
+		return err
 	}
-	if sent := conn.send(); err == nil {
-		err = sent
-	}
-	return err
+	return http.NewResponseController(w).Flush()
 }
 
 // buffers are for the time of a request. Each would be new memory otherwise, of which

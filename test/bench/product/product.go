@@ -17,8 +17,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 )
 
-// memoryLimit is the GOMEMLIMIT of the Deployment (config/manager/deployment.yaml).
-const memoryLimit = "460MiB"
+// environment is that of the Deployment (config/manager/deployment.yaml).
+var environment = []string{"GOMEMLIMIT=460MiB", "GOGC=300"}
 
 // Product is one process of the binary.
 type Product struct {
@@ -60,7 +60,7 @@ func New(binary, dir, kubeconfig string) (*Product, error) {
 	readyURL := fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[2])
 	p.Component = controlplane.NewComponent(controlplane.ComponentOptions{
 		Name: "gpu-binpacker", Path: binary, Dir: dir,
-		Environment: []string{"GOMEMLIMIT=" + memoryLimit},
+		Environment: environment,
 		Args: []string{
 			"serve",
 			"--kubeconfig=" + kubeconfig,
