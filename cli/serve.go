@@ -166,15 +166,32 @@ func feedIndex(mgr manager.Manager, index *scoring.Index, log logr.Logger) error
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		restore := collectOften()
 		follow(klog.NewContext(ctx, log), clients, index, func() {
 			// Decoding all that exists leaves much behind, and takes as much memory as
 			// the process ever needs. Later there is no need for it.
 			debug.FreeOSMemory()
+			restore()
 			size := index.Size()
 			log.Info("Synced", "nodes", size.Nodes, "pods", size.Pods)
 		}, nil)
 		return nil
 	}))
+}
+
+// listingGCPercent is GOGC while all objects are listed.
+const listingGCPercent = 100
+
+// collectOften keeps the heap small while all objects are listed, of which most is
+// garbage a moment later. Afterwards GOGC may be more: a collection goes through the
+// whole index then, and finds little.
+func collectOften() (restore func()) {
+	usual := debug.SetGCPercent(listingGCPercent)
+	restore = func() { debug.SetGCPercent(usual) }
+	if usual >= 0 && usual < listingGCPercent {
+		restore()
+	}
+	return restore
 }
 
 // newClients returns clients that share the manager's connections.

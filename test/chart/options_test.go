@@ -103,7 +103,7 @@ func TestReadersOfMetrics(t *testing.T) {
 func TestMemoryLimit(t *testing.T) {
 	for limit, want := range map[string]string{"512Mi": "460MiB", "1Gi": "921MiB", "100Mi": "90MiB"} {
 		container := typed[appsv1.Deployment](t, charted(t, set("resources.limits.memory", limit)), deploymentKey).Spec.Template.Spec.Containers[0]
-		if diff := cmp.Diff([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}, {Name: "GOGC", Value: "300"}}, container.Env); diff != "" {
+		if diff := cmp.Diff([]corev1.EnvVar{{Name: "GOMEMLIMIT", Value: want}, {Name: "GOGC", Value: "150"}}, container.Env); diff != "" {
 			t.Errorf("limit %s: environment (-want +got):\n%s", limit, diff)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // environment is that of the Deployment (config/manager/deployment.yaml).
-var environment = []string{"GOMEMLIMIT=460MiB", "GOGC=300"}
+var environment = []string{"GOMEMLIMIT=460MiB", "GOGC=150"}
 
 // Product is one process of the binary.
 type Product struct {
