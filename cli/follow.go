@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -45,15 +47,16 @@ func listWatch[L runtime.Object](
 }
 
 // follow keeps an index in step with the cluster until the context ends, and marks it
-// synced, and calls synced, once it has seen everything that exists. onListError, if
-// any, learns why a list failed; the reflectors log that and try again.
-func follow(ctx context.Context, clients kubernetes.Interface, index *scoring.Index, synced func(), onListError func(error)) {
+// synced, and calls synced, once it has seen everything that exists. onError, if any,
+// learns why a list or watch failed unless that is nothing unusual; the reflectors try
+// again.
+func follow(ctx context.Context, clients kubernetes.Interface, index *scoring.Index, synced func(), onError func(error)) {
 	var reflectors sync.WaitGroup
-	defer reflectors.Wait()
+	defer waitShortly(&reflectors)
 	var all []cache.InformerSynced
 	for _, s := range sources(clients, index) {
-		if onListError != nil {
-			s.ListWatch = tellingErrors(s, onListError)
+		if onError != nil {
+			s.ListWatch = tellingErrors(s, onError)
 		}
 		lw := cache.ToListWatcherWithWatchListSemantics(s.ListWatch, clients)
 		r := cache.NewReflectorWithOptions(lw, s.object, s.feed, cache.ReflectorOptions{Name: s.what})
@@ -64,20 +67,53 @@ func follow(ctx context.Context, clients kubernetes.Interface, index *scoring.In
 		index.SetSynced()
 		synced()
 	}
+	<-ctx.Done()
 }
 
-// tellingErrors also tells why a list failed. A reflector that cannot stream the first
-// objects lists them, so what goes on failing ends up here.
+// reflectorsEnd is how long reflectors get to end. They need microseconds, unless one
+// is sleeping after a refused connection: that lasts up to a minute, context or not.
+const reflectorsEnd = time.Second
+
+func waitShortly(reflectors *sync.WaitGroup) {
+	ended := make(chan struct{})
+	go func() {
+		reflectors.Wait()
+		close(ended)
+	}()
+	timeout := time.NewTimer(reflectorsEnd)
+	defer timeout.Stop()
+	select {
+	case <-ended:
+	case <-timeout.C:
+	}
+}
+
+// tellingErrors also tells why a list or watch failed.
 func tellingErrors(s source, tell func(error)) *cache.ListWatch {
-	list := s.ListWithContextFunc
+	list, start := s.ListWithContextFunc, s.WatchFuncWithContext
+	failed := func(err error) {
+		if err != nil && !isUsual(err) {
+			tell(fmt.Errorf("watching %s: %w; the command needs list and watch on nodes, pods and namespaces", s.what, err))
+		}
+	}
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			objects, err := list(ctx, o)
-			if err != nil {
-				tell(fmt.Errorf("watching %s: %w; the command needs list and watch on nodes, pods and namespaces", s.what, err))
-			}
+			failed(err)
 			return objects, err
 		},
-		WatchFuncWithContext: s.WatchFuncWithContext,
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := start(ctx, o)
+			failed(err)
+			return w, err
+		},
 	}
+}
+
+// isUsual tells whether a reflector goes on otherwise or a moment later: an old resource
+// version, an API server that is busy, or one that cannot send the first objects as
+// events.
+func isUsual(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) ||
+		apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) || apierrors.IsTooManyRequests(err)
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -13,9 +12,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -151,15 +153,20 @@ func TestNodesWatch(t *testing.T) {
 	}
 }
 
-// Without permission a watch ends with the reason.
+// Without permission a watch ends with the reason, also if only that to watch is missing.
 func TestNodesWatchForbidden(t *testing.T) {
-	clients := fake.NewClientset()
-	clients.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, errors.New("pods is forbidden")
-	})
-	err := watchNodes(t.Context(), clients, io.Discard)
-	if err == nil || !strings.Contains(err.Error(), "watching pods") || !strings.Contains(err.Error(), "list and watch") {
-		t.Errorf("the watch ended with %v", err)
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "", nil)
+	for verb, clients := range map[string]*fake.Clientset{"list": fake.NewClientset(), "watch": fake.NewClientset()} {
+		clients.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return verb == "list", nil, forbidden
+		})
+		clients.PrependWatchReactor("pods", func(clienttesting.Action) (bool, watch.Interface, error) {
+			return verb == "watch", nil, forbidden
+		})
+		err := watchNodes(t.Context(), clients, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "watching pods") || !strings.Contains(err.Error(), "list and watch") {
+			t.Errorf("without %s the watch ended with %v", verb, err)
+		}
 	}
 }
 

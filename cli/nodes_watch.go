@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/klog/v2"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 )
 
@@ -36,10 +40,11 @@ func (o *nodesOptions) follow(ctx context.Context, view *nodesView, out, notes i
 	defer stop(nil)
 	synced := make(chan struct{})
 	following.Go(func() {
-		// A list that fails before that ends it: a missing permission does not appear by
-		// itself.
-		follow(ctx, clients, index, func() { close(synced) }, func(err error) {
-			if !index.Synced() {
+		// Nothing is logged between the pictures.
+		follow(klog.NewContext(ctx, logr.Discard()), clients, index, func() { close(synced) }, func(err error) {
+			// A missing permission does not appear by itself. Whatever else happens later
+			// may pass.
+			if !index.Synced() || apierrors.IsForbidden(err) {
 				stop(err)
 			}
 		})

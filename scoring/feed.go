@@ -49,13 +49,13 @@ func (f *Feed) Replace(objects []any, _ string) error {
 	for i := range objects {
 		objects[i], _ = f.transform(objects[i]) // ours never fail
 	}
-	f.keep(objects)
 	for i := range objects {
 		if err := f.apply(f.set, objects[i]); err != nil {
 			return err
 		}
-		objects[i] = nil // the reflector holds the list for longer
 	}
+	f.keep(objects) // only now: in between there is too little room rather than too much
+	clear(objects)  // the reflector holds the list for longer
 	f.synced.Store(true)
 	return nil
 }
@@ -173,7 +173,7 @@ func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 			gone.Insert(uid)
 		}
 	}
-	for _, known := range []map[types.UID]struct{}{ix.backoffs.pending, ix.unsteeredPods} {
+	for _, known := range []map[types.UID]struct{}{ix.backoffs.pending, ix.seenPending} {
 		for uid := range known {
 			if !uids.Has(uid) {
 				gone.Insert(uid)

@@ -71,10 +71,10 @@ type Index struct {
 	waiting  int
 	landings map[Landing]int
 	onLanded func(Landed)
-	// unsteered is how many pods appeared without a decision of ours, unsteeredPods
-	// are those that still wait for a node.
-	unsteered     int
-	unsteeredPods map[types.UID]struct{}
+	// unsteered is how many pods appeared without a decision of ours. seenPending are
+	// all that have no node yet, each of which appears once.
+	unsteered   int
+	seenPending map[types.UID]struct{}
 }
 
 // podRecord is what is kept of a pod that counts somewhere, or may. A large cluster has
@@ -111,22 +111,22 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		now = time.Now
 	}
 	return &Index{
-		cfg:           cfg,
-		rules:         rules,
-		now:           now,
-		states:        map[string]*nodeState{},
-		position:      map[string]int{},
-		pods:          map[types.UID]*podRecord{},
-		reservations:  map[types.UID]reservation{},
-		enabled:       map[string]bool{},
-		targets:       map[string]map[*podRecord]struct{}{},
-		expected:      map[string][]*podRecord{},
-		images:        imageTable{},
-		landings:      map[Landing]int{},
-		pools:         map[podKind]*pool{},
-		offered:       map[corev1.ResourceName]int{},
-		unsteeredPods: map[types.UID]struct{}{},
-		backoffs:      newBackoffs(cfg.Nodes.Backoff),
+		cfg:          cfg,
+		rules:        rules,
+		now:          now,
+		states:       map[string]*nodeState{},
+		position:     map[string]int{},
+		pods:         map[types.UID]*podRecord{},
+		reservations: map[types.UID]reservation{},
+		enabled:      map[string]bool{},
+		targets:      map[string]map[*podRecord]struct{}{},
+		expected:     map[string][]*podRecord{},
+		images:       imageTable{},
+		landings:     map[Landing]int{},
+		pools:        map[podKind]*pool{},
+		offered:      map[corev1.ResourceName]int{},
+		seenPending:  map[types.UID]struct{}{},
+		backoffs:     newBackoffs(cfg.Nodes.Backoff),
 	}, nil
 }
 
@@ -238,7 +238,7 @@ func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	delete(ix.backoffs.pending, uid)
-	delete(ix.unsteeredPods, uid)
+	delete(ix.seenPending, uid)
 	if record := ix.pods[uid]; record != nil {
 		ix.endPending(record)
 		ix.charge(record, ownership{})

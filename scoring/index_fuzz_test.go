@@ -141,7 +141,7 @@ func (w *world) checkEmptied() {
 	leaks := map[string]int{
 		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets), "expected": len(w.expected),
 		"images": len(w.images), "CPU counts": int(w.cpuPerGPU.total), "memory counts": int(w.memoryPerGPU.total),
-		"pending pods": len(w.backoffs.pending),
+		"pods that may be refused": len(w.backoffs.pending), "pending pods": len(w.seenPending),
 	}
 	for what, count := range leaks {
 		if count != 0 {

@@ -104,3 +104,27 @@ func TestUnsteered(t *testing.T) {
 		})
 	}
 }
+
+// What counts is how a pod appeared. Its gates may open later, or its label change, and
+// nobody is asked about that.
+func TestUnsteeredAtFirst(t *testing.T) {
+	gated := gpuPod("p", list(nvidia, "1"), func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} })
+	optedOut := gpuPod("q", list(nvidia, "1"), func(p *corev1.Pod) { p.Labels = map[string]string{config.LabelEnabled: "false"} })
+	c := newCluster(t, nil, gpuNode("g1", list(nvidia, "8")), gated, optedOut)
+	for _, pod := range []*corev1.Pod{gated, optedOut} {
+		pod = pod.DeepCopy()
+		pod.Spec.SchedulingGates, pod.Labels = nil, nil
+		if err := errors.Join(c.PodFeed().Update(pod), c.PodFeed().Update(pod)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.Unsteered(); got != 0 {
+		t.Errorf("%d unsteered pods, want none", got)
+	}
+	if len(c.seenPending) != 2 {
+		t.Errorf("%d pending pods are known, want 2", len(c.seenPending))
+	}
+	if err := c.PodFeed().Replace(nil, ""); err != nil || len(c.seenPending) != 0 {
+		t.Errorf("error %v; %d pending pods are known after all are gone", err, len(c.seenPending))
+	}
+}

@@ -126,7 +126,7 @@ const maxKeptCandidates = 1024
 
 // release says that nobody looks at the candidates any more.
 func (f *found) release() {
-	if cap(f.candidates) <= maxKeptCandidates {
+	if c := cap(f.candidates); c > 0 && c <= maxKeptCandidates {
 		clear(f.candidates) // so that it keeps no nodes
 		list := f.candidates[:0]
 		candidateLists.Put(&list)

@@ -7,20 +7,21 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// noteUnsteered counts a pod once if it looks as if we should have been asked about it
-// and has no decision of ours. Some of them were asked about and left alone; but when
-// they appear and nobody asks at all, the API server does not reach us, and
-// failurePolicy Ignore hides that. Call under lock.
+// noteUnsteered counts a pod when it is first seen, if it looks as if we should have been
+// asked about it and has no decision of ours. Some of them were asked about and left
+// alone; but when they appear and nobody asks at all, the API server does not reach us,
+// and failurePolicy Ignore hides that. What becomes of a pod later, when its gates open,
+// say, is nothing that we are asked about. Call under lock.
 func (ix *Index) noteUnsteered(pod *reducedPod) {
-	if !pod.expects {
-		delete(ix.unsteeredPods, pod.uid)
+	if pod.over || pod.nodeName != "" {
+		delete(ix.seenPending, pod.uid)
 		return
 	}
-	if _, known := ix.unsteeredPods[pod.uid]; known {
+	if _, seen := ix.seenPending[pod.uid]; seen {
 		return
 	}
-	ix.unsteeredPods[pod.uid] = struct{}{}
-	if ix.Synced() && ix.enabled[pod.namespace] {
+	ix.seenPending[pod.uid] = struct{}{}
+	if pod.expects && ix.Synced() && ix.enabled[pod.namespace] {
 		ix.unsteered++
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -29,7 +30,8 @@ func (l gatheringListener) Accept() (net.Conn, error) {
 type gatheringConn struct {
 	net.Conn
 
-	mu sync.Mutex // guards what follows, not the writing itself
+	// mu is held while something is written, so that nothing comes in between.
+	mu sync.Mutex
 	// held is what was written since gather; nil: nothing is held back.
 	held *bytes.Buffer
 }
@@ -50,11 +52,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 // Write writes, or holds back what is to be written.
 func (c *gatheringConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.held != nil {
-		defer c.mu.Unlock()
 		return c.held.Write(b)
 	}
-	c.mu.Unlock()
 	return c.Conn.Write(b)
 }
 
@@ -65,15 +66,18 @@ func (c *gatheringConn) gather() {
 	c.held = takeBuffer()
 }
 
-// send writes what was held back.
+// send writes what was held back. If it cannot, the connection ends: TLS and the HTTP
+// server take it for written.
 func (c *gatheringConn) send() error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	held := c.held
 	c.held = nil
-	c.mu.Unlock()
-	_, err := c.Conn.Write(held.Bytes())
-	giveBuffer(held)
-	return err
+	defer giveBuffer(held)
+	if _, err := c.Conn.Write(held.Bytes()); err != nil {
+		return errors.Join(err, c.Close())
+	}
+	return nil
 }
 
 // writeAtOnce writes the body of an answer, with its header, in one piece where the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -122,6 +123,30 @@ func get(t *testing.T, client *http.Client, url string, size int) {
 	if err != nil || !bytes.Equal(body, bytes.Repeat([]byte{byte('a' + size%26)}, size)) {
 		t.Errorf("%d bytes of %d, error %v", len(body), size, err)
 	}
+}
+
+// cutConn fails in the middle of a write.
+type cutConn struct{ net.Conn }
+
+func (c cutConn) Write(b []byte) (int, error) {
+	n, _ := c.Conn.Write(b[:len(b)/2])
+	return n, io.ErrShortWrite
+}
+
+// After half an answer nothing can be read of a connection any more, so it ends.
+func TestHalfAnAnswerEndsTheConnection(t *testing.T) {
+	near, far := net.Pipe()
+	conn := &gatheringConn{Conn: cutConn{near}}
+	var reading sync.WaitGroup
+	reading.Go(func() { _, _ = io.Copy(io.Discard, far) }) // until the connection ends
+	conn.gather()
+	if _, err := conn.Write([]byte("an answer")); err != nil {
+		t.Error(err)
+	}
+	if err := conn.send(); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("error %v", err)
+	}
+	reading.Wait()
 }
 
 // failingWriter is a ResponseWriter that fails in the worst way.

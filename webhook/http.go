@@ -43,7 +43,7 @@ const (
 )
 
 // estimate returns how much memory a body may take when decoded: its bytes, kept
-// three times (as received, as the raw object, as the texts in the decoded one), and
+// three times (as received, as raw parts, as the texts in the decoded ones), and
 // a list element for every comma.
 func estimate(body []byte) int64 {
 	return int64(3*len(body) + bytesPerElement*bytes.Count(body, []byte{','}))
