@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -152,12 +153,7 @@ func keys[T any, K comparable](objects []any, key func(T) K) sets.Set[K] {
 // keepNodes removes all other nodes.
 func (ix *Index) keepNodes(names sets.Set[string]) {
 	ix.mu.Lock()
-	var gone []string
-	for name := range ix.position {
-		if !names.Has(name) {
-			gone = append(gone, name)
-		}
-	}
+	gone := others(ix.position, names)
 	ix.mu.Unlock()
 	for _, name := range gone {
 		ix.DeleteNode(name)
@@ -167,21 +163,9 @@ func (ix *Index) keepNodes(names sets.Set[string]) {
 // keepPods removes all other pods.
 func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 	ix.mu.Lock()
-	gone := sets.New[types.UID]()
-	for uid := range ix.pods {
-		if !uids.Has(uid) {
-			gone.Insert(uid)
-		}
-	}
-	for _, known := range []map[types.UID]struct{}{ix.backoffs.pending, ix.seenPending} {
-		for uid := range known {
-			if !uids.Has(uid) {
-				gone.Insert(uid)
-			}
-		}
-	}
+	gone := slices.Concat(others(ix.pods, uids), others(ix.backoffs.pending, uids), others(ix.seenPending, uids))
 	ix.mu.Unlock()
-	for uid := range gone {
+	for _, uid := range gone { // some more than once, which changes nothing
 		ix.DeletePod(uid)
 	}
 }
@@ -189,16 +173,21 @@ func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 // keepNamespaces removes all other namespaces.
 func (ix *Index) keepNamespaces(names sets.Set[string]) {
 	ix.mu.Lock()
-	var gone []string
-	for name := range ix.enabled {
-		if !names.Has(name) {
-			gone = append(gone, name)
-		}
-	}
+	gone := others(ix.enabled, names)
 	ix.mu.Unlock()
 	for _, name := range gone {
 		ix.SetNamespace(name, false)
 	}
+}
+
+// others returns the keys of a map that are not in a set.
+func others[K comparable, V any](known map[K]V, kept sets.Set[K]) (gone []K) {
+	for key := range known {
+		if !kept.Has(key) {
+			gone = append(gone, key)
+		}
+	}
+	return gone
 }
 
 // noteEvent notes that the watches deliver something.
