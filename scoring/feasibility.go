@@ -32,7 +32,7 @@ const maxUserTerms = 100
 // userPreferences prepares the pod's own preferred node-affinity terms and
 // returns their largest weight; nil and 0 when it has none.
 func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, Reason) {
-	terms := preferredTerms(pod)
+	terms := PreferredTerms(pod)
 	if len(terms) == 0 {
 		return nil, 0, ReasonNone
 	}
@@ -55,8 +55,8 @@ func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, i
 	return prepared, heaviest, ReasonNone
 }
 
-// preferredTerms are the pod's preferred node-affinity terms.
-func preferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
+// PreferredTerms are the pod's preferred node-affinity terms, nil if there are none.
+func PreferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
 		return nil
 	}

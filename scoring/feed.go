@@ -49,8 +49,6 @@ func (f *Feed) Replace(objects []any, _ string) error {
 	f.seen()
 	for i := range objects {
 		objects[i], _ = f.transform(objects[i]) // ours never fail
-	}
-	for i := range objects {
 		if err := f.apply(f.set, objects[i]); err != nil {
 			return err
 		}
@@ -81,41 +79,36 @@ func (f *Feed) HasSynced() bool { return f.synced.Load() }
 
 // NodeFeed is for a reflector of nodes.
 func (ix *Index) NodeFeed() *Feed {
-	return &Feed{
-		transform: ix.transformNode,
-		seen:      ix.noteEvent,
-		set:       with(ix.setNode),
-		remove:    with(func(n *node) { ix.DeleteNode(n.name) }),
-		keep: func(objects []any) {
-			ix.keepNodes(keys(objects, func(n *node) string { return n.name }))
-		},
-	}
+	return newFeed(ix, ix.transformNode, func(n *node) string { return n.name }, ix.setNode, ix.DeleteNode, ix.keepNodes)
 }
 
 // PodFeed is for a reflector of pods.
 func (ix *Index) PodFeed() *Feed {
-	return &Feed{
-		transform: ix.transformPod,
-		seen:      ix.noteEvent,
-		set:       with(ix.putPod),
-		remove:    with(func(p *reducedPod) { ix.DeletePod(p.uid) }),
-		keep: func(objects []any) {
-			ix.keepPods(keys(objects, func(p *reducedPod) types.UID { return p.uid }))
-		},
-	}
+	return newFeed(ix, ix.transformPod, func(p *reducedPod) types.UID { return p.uid }, ix.putPod, ix.DeletePod, ix.keepPods)
 }
 
 // NamespaceFeed is for a reflector of namespaces, or of their metadata.
 func (ix *Index) NamespaceFeed() *Feed {
+	set := func(n *metav1.ObjectMeta) { ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true") }
+	remove := func(name string) { ix.SetNamespace(name, false) }
+	return newFeed(ix, transformNamespace, func(n *metav1.ObjectMeta) string { return n.Name }, set, remove, ix.keepNamespaces)
+}
+
+// newFeed returns the feed of objects that become a T, which the index knows by a K.
+func newFeed[T any, K comparable](
+	ix *Index, transform cache.TransformFunc, key func(T) K, set func(T), remove func(K), keep func(sets.Set[K]),
+) *Feed {
 	return &Feed{
-		transform: transformNamespace,
+		transform: transform,
 		seen:      ix.noteEvent,
-		set: with(func(n *metav1.ObjectMeta) {
-			ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true")
-		}),
-		remove: with(func(n *metav1.ObjectMeta) { ix.SetNamespace(n.Name, false) }),
+		set:       with(set),
+		remove:    with(func(o T) { remove(key(o)) }),
 		keep: func(objects []any) {
-			ix.keepNamespaces(keys(objects, func(n *metav1.ObjectMeta) string { return n.Name }))
+			keys := make(sets.Set[K], len(objects))
+			for i := range objects {
+				keys.Insert(key(objects[i].(T))) // set has taken it
+			}
+			keep(keys)
 		},
 	}
 }
@@ -138,16 +131,6 @@ func with[T any](do func(T)) func(any) bool {
 		}
 		return ok
 	}
-}
-
-func keys[T any, K comparable](objects []any, key func(T) K) sets.Set[K] {
-	out := make(sets.Set[K], len(objects))
-	for i := range objects {
-		if o, ok := objects[i].(T); ok {
-			out.Insert(key(o))
-		}
-	}
-	return out
 }
 
 // keepNodes removes all other nodes.

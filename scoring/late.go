@@ -40,7 +40,7 @@ func (l *Late) Term() corev1.WeightedPodAffinityTerm {
 // Off, or the pod has preferences of its own, for nodes or pods. Ours is worth up
 // to 200 points of the scheduler's total and would outvote them.
 func (s *Scorer) late(pod *corev1.Pod, demand *Demand) *Late {
-	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) || len(preferredTerms(pod)) > 0 {
+	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) || len(PreferredTerms(pod)) > 0 {
 		return nil
 	}
 	return &Late{LabelValue: lateLabelValue(demand.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}

@@ -54,7 +54,7 @@ func listsNode(pod *corev1.Pod, name string) bool {
 // weight.
 func listedNodes(pod *corev1.Pod) []string {
 	var ours []*corev1.PreferredSchedulingTerm
-	terms := preferredTerms(pod)
+	terms := PreferredTerms(pod)
 	for i := range terms {
 		if IsOurTerm(&terms[i]) {
 			ours = append(ours, &terms[i])

@@ -103,7 +103,7 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	if reason != ReasonNone {
 		return Decision{Reason: reason, UID: r.UID}
 	}
-	giveUp := len(preferredTerms(r.Pod)) > 0
+	giveUp := len(PreferredTerms(r.Pod)) > 0
 	for range optimisticTries {
 		v := s.index.view(r, &demand, giveUp)
 		d := s.decideOn(ctx, v, r.Pod, &demand)
@@ -250,7 +250,7 @@ func (v *view) inBackoff(name string) bool {
 	return ok && v.now.Before(until)
 }
 
-// decideOn is the decision itself, on an immutable view.
+// decideOn is the decision itself, on a view.
 func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) Decision {
 	found, reason := s.feasible(ctx, v, pod, demand, bestOnly)
 	defer found.release()

@@ -82,7 +82,7 @@ func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
 	affinity := *pod.Spec.Affinity
 	if affinity.NodeAffinity != nil {
 		nodes := *affinity.NodeAffinity
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution = without(preferredNodeTerms(pod), ours.terms)
+		nodes.PreferredDuringSchedulingIgnoredDuringExecution = without(scoring.PreferredTerms(pod), ours.terms)
 		affinity.NodeAffinity = &nodes
 	}
 	if affinity.PodAffinity != nil {
@@ -96,7 +96,7 @@ func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
 
 func ownPartsOf(pod *corev1.Pod) ownParts {
 	ours := ownParts{
-		terms:       indices(preferredNodeTerms(pod), scoring.IsOurTerm),
+		terms:       indices(scoring.PreferredTerms(pod), scoring.IsOurTerm),
 		constraints: indices(pod.Spec.TopologySpreadConstraints, scoring.IsOurConstraint),
 		affinities:  indices(preferredPodTerms(pod), scoring.IsOurAffinity),
 	}
@@ -109,13 +109,6 @@ func ownPartsOf(pod *corev1.Pod) ownParts {
 		ours.labels = append(ours.labels, config.LabelLate)
 	}
 	return ours
-}
-
-func preferredNodeTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 }
 
 func preferredPodTerms(pod *corev1.Pod) []corev1.WeightedPodAffinityTerm {

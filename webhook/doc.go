@@ -17,7 +17,8 @@
 //   - occupancy.go: the metrics of how GPUs are spread over nodes
 //   - calls.go: is anybody calling?
 //   - http.go: bytes in, bytes out
-//   - gather.go: an answer in one piece, and memory to be used again
+//   - gather.go: an answer in one piece
+//   - buffers.go: memory that requests use again
 //   - setup.go: the server's life, from the certificate to the last request
 //   - connections.go: its limits
 //   - tls.go: TLS versions and who may call

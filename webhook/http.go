@@ -207,13 +207,14 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, response *admissi
 	}
 	body := takeBuffer()
 	defer giveBuffer(body)
-	err := json.MarshalWrite(body, review, written)
-	if err == nil {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-		err = writeAtOnce(w, r, body.Bytes())
+	if err := json.MarshalWrite(body, review, written); err != nil {
+		s.log.Error(err, "Response could not be written")
+		http.Error(w, "internal error", http.StatusInternalServerError)
+		return
 	}
-	if err != nil {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
+	if err := writeAtOnce(w, r, body.Bytes()); err != nil {
 		s.log.V(1).Info("Response was not taken", "error", err.Error())
 	}
 }
