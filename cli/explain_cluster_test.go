@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	apiversion "k8s.io/apimachinery/pkg/version"
+	fakediscovery "k8s.io/client-go/discovery/fake"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
@@ -76,7 +78,11 @@ func fakeCluster(t *testing.T, s *state.State) *fake.Clientset {
 			Name: name, Labels: map[string]string{config.LabelEnabled: "true"},
 		}})
 	}
-	return fake.NewClientset(objects...)
+	clients := fake.NewClientset(objects...)
+	if discovery, ok := clients.Discovery().(*fakediscovery.FakeDiscovery); ok {
+		discovery.FakedServerVersion = &apiversion.Info{GitVersion: s.ServerVersion}
+	}
+	return clients
 }
 
 // explainIn runs explain against a fake cluster.

@@ -25,6 +25,8 @@ type Explanation struct {
 	// Webhook says whether the API server would call the webhook. If not, the rest
 	// is what would be decided if it did.
 	Webhook ExplainedCall `json:"webhook"`
+	// Scheduler is by which version of kube-scheduler weights and points are computed.
+	Scheduler ExplainedScheduler `json:"scheduler"`
 	// Decision is what would be decided now if the pod were new.
 	Decision ExplainedDecision `json:"decision"`
 	// Candidates can take the pod, in the order in which they are to be filled.
@@ -47,6 +49,15 @@ type ExplainedPod struct {
 	Source string `json:"source"`
 	// Requests are those of the pod as a whole: resource name -> quantity.
 	Requests corev1.ResourceList `json:"requests"`
+}
+
+// ExplainedScheduler is the version that the model of kube-scheduler has.
+type ExplainedScheduler struct {
+	// KubernetesVersion is "major.minor".
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// Source is configured (scheduler.kubernetesVersion), server (the API server's
+	// version) or assumed (neither is known, so that it is the newest).
+	Source scoring.VersionSource `json:"source"`
 }
 
 // ExplainedCall says whether the webhook would be called.
@@ -141,7 +152,7 @@ func explain(ctx context.Context, w *observed, s *subject) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	scorer := scoring.NewScorer(w.cfg, index)
+	scorer := w.state.Scorer(w.cfg, index)
 	v, err := decide(ctx, w.cfg, scorer, s.pod)
 	if err != nil {
 		return nil, err
@@ -154,7 +165,8 @@ func explain(ctx context.Context, w *observed, s *subject) (*Explanation, error)
 			Namespace: s.pod.Namespace, Name: s.pod.Name, GenerateName: s.pod.GenerateName,
 			Source: s.source, Requests: requests,
 		},
-		Webhook: ExplainedCall{Called: true},
+		Webhook:   ExplainedCall{Called: true},
+		Scheduler: ExplainedScheduler{scorer.Version().Held()[0].String(), scorer.Version().Source()},
 		Decision: ExplainedDecision{
 			Steering: v.steering, Reason: v.reason, Text: v.text(), Target: v.Decision.Target(),
 			Listed: len(v.Decision.Ranking), Tail: v.Decision.Tail, UnlistedMayWin: v.Decision.UnlistedMayWin,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -81,9 +82,22 @@ func (e *Explanation) predicted() string {
 	}
 	names := e.Decision.Predicted
 	if len(names) == 1 {
-		return fmt.Sprintf("the scheduler takes %s, with %d points%s", names[0], most, aside)
+		return fmt.Sprintf("%s takes %s, with %d points%s", e.Scheduler, names[0], most, aside)
 	}
-	return fmt.Sprintf("the scheduler takes one of %s, with %d points each%s", firstNames(names, 3), most, aside)
+	return fmt.Sprintf("%s takes one of %s, with %d points each%s", e.Scheduler, firstNames(names, 3), most, aside)
+}
+
+// String names the scheduler in a sentence.
+func (s ExplainedScheduler) String() string {
+	text := "kube-scheduler " + s.KubernetesVersion
+	switch s.Source {
+	case scoring.VersionConfigured:
+		text += " (as configured)"
+	case scoring.VersionAssumed:
+		text += " (assumed: the cluster's version is not known)"
+	case scoring.VersionServer:
+	}
+	return text
 }
 
 // firstNames lists the first few names.

@@ -96,7 +96,12 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err := mgr.Add(webhook.NewCallCheck(metrics.Registry, webhookMetrics, index, webhookLog)); err != nil {
 		return fmt.Errorf("adding the check for calls: %w", err)
 	}
-	handler := webhook.NewHandler(cfg, withFaults(scoring.NewScorer(cfg, index)), webhookMetrics, webhookLog)
+	scorer := scoring.NewScorer(cfg, index)
+	if err := followVersion(ctx, mgr, scorer.Version(), cfg.Scheduler, log.WithName("scheduler")); err != nil {
+		return err
+	}
+	webhook.RegisterSchedulerVersion(metrics.Registry, scorer.Version())
+	handler := webhook.NewHandler(cfg, withFaults(scorer), webhookMetrics, webhookLog)
 	server := webhook.NewServer(handler, webhookMetrics, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
 	listener := webhook.NewListener(cfg.Server, server, webhookLog)
 	webhook.RegisterCertificate(metrics.Registry, listener)

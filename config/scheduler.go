@@ -5,9 +5,10 @@ package config
 // kube-scheduler; a cluster with another profile says so here, else steering is
 // computed against the wrong competition.
 type Scheduler struct {
-	// KubernetesVersion is "major.minor". Default "1.37". Before 1.36
-	// NodeResourcesBalancedAllocation scored only the state after placement.
-	KubernetesVersion string `json:"kubernetesVersion"`
+	// KubernetesVersion is "major.minor", for a scheduler of another version than the
+	// API server. Default: none, which is right nearly everywhere: the version of the
+	// API server counts, found at the start and followed while it is upgraded.
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// PluginWeights are the weights of the score plugins.
 	PluginWeights PluginWeights `json:"pluginWeights"`
 	// ScoringStrategy is that of NodeResourcesFit.
@@ -78,7 +79,6 @@ const (
 // pkg/scheduler/apis/config/v1/default_plugins.go.
 func defaultScheduler() Scheduler {
 	return Scheduler{
-		KubernetesVersion: "1.37",
 		PluginWeights: PluginWeights{
 			NodeAffinity:       2,
 			TaintToleration:    3,
@@ -94,12 +94,4 @@ func defaultScheduler() Scheduler {
 		},
 		DefaultConstraints: ConstraintsSystem,
 	}
-}
-
-// BalancedBeforeAndAfter tells whether BalancedAllocation compares the balance
-// before and after placement, as it does since Kubernetes 1.36 (PR 135573). A
-// version that does not parse is refused by Validate and counts as new here.
-func (s Scheduler) BalancedBeforeAndAfter() bool {
-	major, minor, err := parseVersion(s.KubernetesVersion)
-	return err != nil || major > 1 || minor >= 36
 }

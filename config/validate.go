@@ -130,8 +130,11 @@ func validateSteering(c Configuration) field.ErrorList {
 
 func validateScheduler(path *field.Path, s Scheduler) field.ErrorList {
 	var errs field.ErrorList
-	if _, _, err := parseVersion(s.KubernetesVersion); err != nil {
-		errs = append(errs, field.Invalid(path.Child("kubernetesVersion"), s.KubernetesVersion, `must be "major.minor", for example "1.37"`))
+	if s.KubernetesVersion != "" {
+		if _, err := ParseMinorVersion(s.KubernetesVersion); err != nil {
+			errs = append(errs, field.Invalid(path.Child("kubernetesVersion"), s.KubernetesVersion,
+				`must be "major.minor", for example "1.37"; leave it out to go by the API server's`))
+		}
 	}
 	w, weights := s.PluginWeights, path.Child("pluginWeights")
 	// kube-scheduler allows plugin weights up to MaxInt64/100; 100 is far above
@@ -157,24 +160,6 @@ func validateScheduler(path *field.Path, s Scheduler) field.ErrorList {
 		errs = append(errs, inRange(p.Child("weight"), r.Weight, 1, 100)...)
 	}
 	return append(errs, oneOf(path.Child("defaultConstraints"), s.DefaultConstraints, ConstraintsSystem, ConstraintsList)...)
-}
-
-// parseVersion reads "major.minor".
-func parseVersion(v string) (major, minor int, err error) {
-	a, b, ok := strings.Cut(v, ".")
-	if !ok {
-		return 0, 0, fmt.Errorf("version %q has no minor part", v)
-	}
-	// Unsigned: a sign is no part of a version.
-	parsed, err := strconv.ParseUint(a, 10, 16)
-	if err != nil {
-		return 0, 0, fmt.Errorf("parsing major version: %w", err)
-	}
-	major = int(parsed)
-	if parsed, err = strconv.ParseUint(b, 10, 16); err != nil {
-		return 0, 0, fmt.Errorf("parsing minor version: %w", err)
-	}
-	return major, int(parsed), nil
 }
 
 func validateNodes(path *field.Path, n Nodes) field.ErrorList {

@@ -18,6 +18,7 @@
 //   - feasibility.go: which nodes can take the pod
 //   - ranking.go: the order of the candidates
 //   - windows.go: the part of a large cluster that the scheduler examines
+//   - version.go: which versions of the scheduler count, and what differs between them
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - weights.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible

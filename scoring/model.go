@@ -13,44 +13,67 @@ import (
 const maxNodeScore = 100
 
 // model predicts, for one pod, what the scheduler's plugins other than
-// NodeAffinity give a node, in points of its total. Formulas: k8s.io/kubernetes
-// pkg/scheduler/framework/plugins, 1.37, checked against the real plugins in
-// test/. Spreading and inter-pod affinity are constant for the pods we steer and
-// left out.
+// NodeAffinity give a node, in points of its total, in one version of Kubernetes.
+// Formulas: k8s.io/kubernetes pkg/scheduler/framework/plugins, checked against the
+// real plugins in test/. Spreading and inter-pod affinity are constant for the pods
+// we steer and left out.
 type model struct {
-	cfg           *config.Scheduler
-	demand        *Demand
-	images        map[string]int64 // of the pod, normalised, that any node has: how often
-	imageCount    int64
+	cfg      *config.Scheduler
+	formulas formulas
+	demand   *Demand
+	// images are those of the pod, normalised, that any node has.
+	images map[string]imageUses
+	// sources is how many images the pod has, on nodes or not.
+	sources       imageUses
 	table         imageTable
 	nodes         int64 // in the cluster, candidates or not
 	maxSoftTaints int64 // over the feasible nodes
 }
 
-func newModel(cfg *config.Scheduler, pod *corev1.Pod, d *Demand, table imageTable, nodes int) model {
-	m := model{cfg: cfg, demand: d, table: table, nodes: int64(nodes), images: map[string]int64{}}
+// imageUses is how often a pod uses an image, by containers and as a volume.
+type imageUses struct{ containers, volumes int64 }
+
+func (u imageUses) plus(other imageUses) imageUses {
+	return imageUses{u.containers + other.containers, u.volumes + other.volumes}
+}
+
+func newModel(cfg *config.Scheduler, f formulas, pod *corev1.Pod, d *Demand, table imageTable, nodes int) model {
+	m := model{cfg: cfg, formulas: f, demand: d, table: table, nodes: int64(nodes), images: map[string]imageUses{}}
 	m.addImages(pod.Spec.InitContainers)
 	m.addImages(pod.Spec.Containers)
 	for i := range pod.Spec.Volumes {
 		if image := pod.Spec.Volumes[i].Image; image != nil {
-			m.addImage(image.Reference)
+			m.addImage(image.Reference, imageUses{volumes: 1})
 		}
 	}
 	return m
 }
 
+// models are the same model by several formulas, at least one.
+type models []model
+
+// by returns the model by each of the formulas.
+func (m *model) by(all []formulas) models {
+	list := make(models, len(all))
+	for i, f := range all {
+		list[i] = *m
+		list[i].formulas = f
+	}
+	return list
+}
+
 func (m *model) addImages(containers []corev1.Container) {
 	for i := range containers {
-		m.addImage(containers[i].Image)
+		m.addImage(containers[i].Image, imageUses{containers: 1})
 	}
 }
 
-func (m *model) addImage(name string) {
-	m.imageCount++
+func (m *model) addImage(name string, use imageUses) {
+	m.sources = m.sources.plus(use)
 	name = normalizedImage(name)
 	// An image that no node has scores nowhere.
 	if _, ok := m.table[name]; ok {
-		m.images[name]++
+		m.images[name] = m.images[name].plus(use)
 	}
 }
 
@@ -170,7 +193,7 @@ func (m *model) balanced(s *nodeState, level int64) int64 {
 	usedCPU := s.used.requests.get(corev1.ResourceCPU) + level*cpu
 	usedMemory := s.used.requests.get(corev1.ResourceMemory) + level*memory
 	after := balance(s, usedCPU+cpu, usedMemory+memory)
-	if !m.cfg.BalancedBeforeAndAfter() {
+	if !m.formulas.balanceGain {
 		return after
 	}
 	before := balance(s, usedCPU, usedMemory)
@@ -214,15 +237,23 @@ func (m *model) imageLocality(n *node) int64 {
 		return 0
 	}
 	var sum int64
-	for name, times := range m.images {
+	for name, uses := range m.images {
 		if !n.hasImage(name) {
 			continue
+		}
+		times := uses.containers
+		if m.formulas.imageVolumes {
+			times += uses.volumes
 		}
 		image := m.table[name]
 		spread := float64(image.nodes) / float64(m.nodes)
 		sum += times * int64(float64(image.size)*spread)
 	}
-	top := imageMax * m.imageCount
+	count := m.sources.containers
+	if m.formulas.volumesInDivisor {
+		count += m.sources.volumes
+	}
+	top := imageMax * count
 	sum = min(max(sum, imageMin), top)
 	return maxNodeScore * (sum - imageMin) / (top - imageMin)
 }

@@ -21,7 +21,7 @@ func modelFor(t *testing.T, change func(*config.Configuration), pod *corev1.Pod,
 		t.Fatal(reason)
 	}
 	snapshot := c.snapshot()
-	return newModel(&c.Scorer.cfg.Scheduler, pod, &d, snapshot.images, len(snapshot.nodes)), snapshot.nodes[0]
+	return newModel(&c.Scorer.cfg.Scheduler, c.Scorer.version.current()[0], pod, &d, snapshot.images, len(snapshot.nodes)), snapshot.nodes[0]
 }
 
 func TestModelResources(t *testing.T) {

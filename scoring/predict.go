@@ -44,7 +44,7 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
 	}
 	v := s.index.predictView(pod, &demand)
 	f, reason := s.feasible(context.Background(), v, pod, &demand, allNodes)
-	m := newModel(&s.cfg.Scheduler, pod, &demand, v.images, v.nodes)
+	m := newModel(&s.cfg.Scheduler, s.version.current()[0], pod, &demand, v.images, v.nodes)
 	var mostPreferred int64
 	for i := range f.candidates {
 		mostPreferred = max(mostPreferred, f.candidates[i].userScore)

@@ -73,14 +73,19 @@ func (d *Decision) Target() string {
 
 // Scorer decides about pods against an index.
 type Scorer struct {
-	cfg   config.Configuration
-	index *Index
+	cfg     config.Configuration
+	index   *Index
+	version *SchedulerVersion
 }
 
 // NewScorer returns a scorer for a valid configuration.
 func NewScorer(cfg config.Configuration, index *Index) *Scorer {
-	return &Scorer{cfg: cfg, index: index}
+	return &Scorer{cfg: cfg, index: index, version: newSchedulerVersion(cfg.Scheduler, index.now)}
 }
+
+// Version is by which versions of the scheduler the scorer decides. Whoever knows the
+// API server's tells it.
+func (s *Scorer) Version() *SchedulerVersion { return s.version }
 
 // optimisticTries is how often a decision is made without the lock before it is
 // made under it. Another decision has to take the last room of the same node in

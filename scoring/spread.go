@@ -72,7 +72,7 @@ func (p *Spreader) Place(pod *corev1.Pod) string {
 		return ""
 	}
 	p.next = (p.next + visited) % len(p.sequence)
-	m := newModel(&p.scorer.cfg.Scheduler, pod, &demand, ix.images, len(ix.order))
+	m := newModel(&p.scorer.cfg.Scheduler, p.scorer.version.current()[0], pod, &demand, ix.images, len(ix.order))
 	best, most := &candidates[0], int64(-1)
 	for i := range candidates {
 		total := m.nodePoints(&candidates[i], mostPreferred, mostTaints).Total

@@ -29,17 +29,10 @@ type weighed struct {
 
 // weigh gives the ranked nodes their weights.
 func (s *Scorer) weigh(v *view, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
-	m := newModel(&s.cfg.Scheduler, pod, demand, v.images, v.nodes)
+	m := newModel(&s.cfg.Scheduler, formulas{}, pod, demand, v.images, v.nodes)
 	m.maxSoftTaints = f.softTaints
-	points := make([]pointRange, 0, usualTerms) // which stays on the stack
-	for i := range ranked {
-		if i > 0 && sameToModel(&ranked[i], &ranked[i-1]) {
-			points = append(points, points[i-1])
-			continue
-		}
-		points = append(points, m.pointsWhileFilling(&ranked[i]))
-	}
-	c := chain{cfg: &s.cfg, points: points, shared: ranked[0].userScore, first: maxWeight}
+	ms := m.by(s.version.current())
+	c := chain{cfg: &s.cfg, points: ms.pointsWhileFilling(ranked), shared: ranked[0].userScore, first: maxWeight}
 	if f.userMax > 0 {
 		// Karpenter reads only the heaviest preferred term: it must stay the
 		// user's.
@@ -50,13 +43,30 @@ func (s *Scorer) weigh(v *view, pod *corev1.Pod, demand *Demand, ranked []candid
 	}
 	w := c.weigh()
 	if f.userMax > 0 {
-		w.keep(m.safeForUser(f, ranked, &c, w))
+		w.keep(ms.safeForUser(f, ranked, &c, w))
 	}
 	if len(w.weights) == 0 {
 		return weighed{}
 	}
-	w.unlistedMayWin = c.unlistedMayWin(&m, f, ranked, w)
+	w.unlistedMayWin = c.unlistedMayWin(ms, f, ranked, w)
 	return w
+}
+
+// pointsWhileFilling returns, by each model, the ranges of the ranked nodes.
+func (ms models) pointsWhileFilling(ranked []candidate) [][]pointRange {
+	all := make([][]pointRange, len(ms))
+	for i := range ms {
+		points := make([]pointRange, len(ranked))
+		for k := range ranked {
+			if k > 0 && sameToModel(&ranked[k], &ranked[k-1]) {
+				points[k] = points[k-1]
+				continue
+			}
+			points[k] = ms[i].pointsWhileFilling(&ranked[k])
+		}
+		all[i] = points
+	}
+	return all
 }
 
 // keep drops all but the first n nodes.
@@ -75,14 +85,14 @@ func (w *weighed) keep(n int) {
 // with s(x) the user's own score of such a node. Where PreferNoSchedule taints
 // keep us from listing nodes that the user likes more, we give no weights at all:
 // which of the two the scheduler would follow is not for us to decide.
-func (m *model) safeForUser(f found, ranked []candidate, c *chain, w weighed) int {
+func (ms models) safeForUser(f found, ranked []candidate, c *chain, w weighed) int {
 	mostByScore := map[int64]int64{}
 	for i := range f.candidates {
 		x := &f.candidates[i]
 		if x.userScore > ranked[0].userScore {
 			return 0
 		}
-		if points := m.mostPoints(x); x.userScore < ranked[0].userScore {
+		if points := ms.mostPoints(x); x.userScore < ranked[0].userScore {
 			if most, ok := mostByScore[x.userScore]; !ok || points > most {
 				mostByScore[x.userScore] = points
 			}
@@ -92,7 +102,7 @@ func (m *model) safeForUser(f found, ranked []candidate, c *chain, w weighed) in
 	for i, k := range w.listed {
 		total := c.shared + w.weights[i]
 		for score, most := range mostByScore {
-			if a*maxNodeScore+c.points[k].min < a*(maxNodeScore*score/total)+most+margin {
+			if a*maxNodeScore+c.least(k) < a*(maxNodeScore*score/total)+most+margin {
 				return i
 			}
 		}
@@ -100,8 +110,16 @@ func (m *model) safeForUser(f found, ranked []candidate, c *chain, w weighed) in
 	return len(w.listed)
 }
 
-// mostPoints is an upper bound of what the other plugins give a node for the pod
-// placed next.
+// mostPoints is an upper bound, by all models, of what the other plugins give a node
+// for the pod placed next.
+func (ms models) mostPoints(c *candidate) int64 {
+	most := ms[0].mostPoints(c)
+	for i := range ms[1:] {
+		most = max(most, ms[i+1].mostPoints(c))
+	}
+	return most
+}
+
 func (m *model) mostPoints(c *candidate) int64 {
 	w := &m.cfg.PluginWeights
 	return w.NodeResourcesFit*m.fit(c.nodeState, 0) + w.BalancedAllocation*maxNodeScore +
@@ -138,11 +156,12 @@ func sameToModel(a, b *candidate) bool {
 //
 // which gives t(l) = floor(t(k) * (1 - g/100)) with
 // g = ceil((o_max(l) - o_min(k) + margin) / a). It must hold for every k before
-// l: when k is full the maximum falls to the next node and everything rescales.
+// l: when k is full the maximum falls to the next node and everything rescales. And
+// it must hold by the formulas of every version that the scheduler may be of.
 type chain struct {
 	cfg *config.Configuration
-	// points are the ranges of o in rank order.
-	points []pointRange
+	// points are the ranges of o in rank order, by each of the formulas.
+	points [][]pointRange
 	// shared is the sum of the user's own weights that all these nodes match, and
 	// counts in t; first is our weight for the first node, at least 1.
 	shared, first int64
@@ -151,7 +170,8 @@ type chain struct {
 // weigh returns the weights, of at least 1 each. Nodes beyond the configured
 // number of terms are the tail.
 func (c *chain) weigh() weighed {
-	head := min(len(c.points), c.cfg.Weights.MaxTerms)
+	nodes := len(c.points[0])
+	head := min(nodes, c.cfg.Weights.MaxTerms)
 	if c.cfg.Weights.Weighting == config.WeightingEqual {
 		return c.equal(head)
 	}
@@ -163,7 +183,7 @@ func (c *chain) weigh() weighed {
 		}
 		totals = append(totals, total)
 	}
-	if len(c.points) == head {
+	if nodes == head {
 		return c.listed(totals, nil, 0)
 	}
 	return c.withTail(totals)
@@ -176,14 +196,36 @@ func (c *chain) total(totals []int64, l int) int64 {
 	}
 	a, margin := c.cfg.Scheduler.PluginWeights.NodeAffinity, c.cfg.Weights.Margin
 	total := totals[len(totals)-1] - 1
-	for k := range totals {
-		if k+1 < len(totals) && c.points[k].min == c.points[k+1].min {
-			continue // the same gap from the larger total allows more, or both nothing
+	for _, points := range c.points {
+		for k := range totals {
+			if k+1 < len(totals) && points[k].min == points[k+1].min {
+				continue // the same gap from the larger total allows more, or both nothing
+			}
+			gap := ceilDiv(points[l].max-points[k].min+margin, a)
+			total = min(total, floorDiv(totals[k]*(100-gap), 100))
 		}
-		gap := ceilDiv(c.points[l].max-c.points[k].min+margin, a)
-		total = min(total, floorDiv(totals[k]*(100-gap), 100))
 	}
 	return total
+}
+
+// least is the least that the other plugins give a node by any of the formulas.
+func (c *chain) least(k int) int64 {
+	least := c.points[0][k].min
+	for _, points := range c.points[1:] {
+		least = min(least, points[k].min)
+	}
+	return least
+}
+
+// sameMost tells whether the most that the other plugins give two nodes is the same
+// by each of the formulas.
+func (c *chain) sameMost(k, l int) bool {
+	for _, points := range c.points {
+		if points[k].max != points[l].max {
+			return false
+		}
+	}
+	return true
 }
 
 // withTail adds the tail: one weight, the largest that is right for all of its
@@ -192,7 +234,7 @@ func (c *chain) total(totals []int64, l int) int64 {
 // a listed node matters more than the order of the last few.
 func (c *chain) withTail(totals []int64) weighed {
 	tail, common := c.tail(totals)
-	if len(totals)+len(tail) == len(c.points) {
+	if len(totals)+len(tail) == len(c.points[0]) {
 		return c.listed(totals, tail, common)
 	}
 	kept := (len(totals) + 1) / 2
@@ -208,10 +250,10 @@ func (c *chain) withTail(totals []int64) weighed {
 // all totals of these, and the largest that they can have in common.
 func (c *chain) tail(totals []int64) (nodes []int, common int64) {
 	common = math.MaxInt64
-	nodes = make([]int, 0, len(c.points)-len(totals))
+	nodes = make([]int, 0, len(c.points[0])-len(totals))
 	var weight int64
-	for l := len(totals); l < len(c.points); l++ {
-		if l == len(totals) || c.points[l].max != c.points[l-1].max { // most are alike
+	for l := len(totals); l < len(c.points[0]); l++ {
+		if l == len(totals) || !c.sameMost(l, l-1) { // most are alike
 			weight = c.total(totals, l) - c.shared
 		}
 		if weight >= 1 {
@@ -246,9 +288,9 @@ func (c *chain) equal(n int) weighed {
 
 // unlistedMayWin tells whether a feasible node without a term may beat the first
 // listed one now.
-func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed) bool {
+func (c *chain) unlistedMayWin(ms models, f found, ranked []candidate, w weighed) bool {
 	// Candidates that the search did not visit are of pods without preferences.
-	if !f.complete && c.mayLose(w.weights[0], 0, m.most()) {
+	if !f.complete && c.mayLose(w.weights[0], 0, ms[0].most()) {
 		return true
 	}
 	if len(w.listed) == len(f.candidates) {
@@ -258,7 +300,7 @@ func (c *chain) unlistedMayWin(m *model, f found, ranked []candidate, w weighed)
 	for i := range f.candidates {
 		u := &f.candidates[i]
 		if i == 0 || u.userScore != f.candidates[i-1].userScore || !sameToModel(u, &f.candidates[i-1]) {
-			mayLose = c.mayLose(w.weights[0], u.userScore, m.mostPoints(u))
+			mayLose = c.mayLose(w.weights[0], u.userScore, ms.mostPoints(u))
 		}
 		if mayLose && !w.lists(ranked, u) {
 			return true
@@ -277,7 +319,7 @@ func (w *weighed) lists(ranked []candidate, u *candidate) bool {
 func (c *chain) mayLose(weight, userScore, points int64) bool {
 	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
 	lead := a * (maxNodeScore - maxNodeScore*userScore/(c.shared+weight))
-	return lead-(points-c.points[0].min) < c.cfg.Weights.Margin
+	return lead-(points-c.least(0)) < c.cfg.Weights.Margin
 }
 
 // ceilDiv and floorDiv divide by a positive number, towards plus and minus

@@ -53,7 +53,7 @@ func TestChain(t *testing.T) {
 }
 
 func chainWeights(cfg *config.Configuration, points []pointRange, shared, first int64) []int64 {
-	c := chain{cfg: cfg, points: points, shared: shared, first: first}
+	c := chain{cfg: cfg, points: [][]pointRange{points}, shared: shared, first: first}
 	return c.weigh().weights
 }
 
@@ -64,7 +64,7 @@ func TestChainTail(t *testing.T) {
 	cfg.Weights.MaxTerms = 2
 	// gap(1,2) = 1: 99. Third: gap 11 to both, min(floor(100*.89), floor(99*.89)) = 88.
 	// Fourth: gap 1: min(99, 98) and below 99: 98. Fifth: gap 101: none.
-	c := chain{cfg: &cfg, points: []pointRange{{0, 0}, {0, 0}, {20, 20}, {0, 0}, {200, 200}}, first: 100}
+	c := chain{cfg: &cfg, points: [][]pointRange{{{0, 0}, {0, 0}, {20, 20}, {0, 0}, {200, 200}}}, first: 100}
 	want := weighed{listed: []int{0, 1, 2, 3}, weights: []int64{100, 99, 88, 88}, tail: 2}
 	if diff := cmp.Diff(want, c.weigh(), cmp.AllowUnexported(weighed{})); diff != "" {
 		t.Errorf("weights (-want +got):\n%s", diff)
@@ -83,7 +83,7 @@ func TestChainTailNeedsRoom(t *testing.T) {
 	for i := range points {
 		points[i] = pointRange{0, 70}
 	}
-	c := chain{cfg: &cfg, points: points, first: 9}
+	c := chain{cfg: &cfg, points: [][]pointRange{points}, first: 9}
 	want := weighed{listed: []int{0, 1, 2, 3, 4, 5}, weights: []int64{9, 5, 3, 1, 1, 1}, tail: 3}
 	if diff := cmp.Diff(want, c.weigh(), cmp.AllowUnexported(weighed{})); diff != "" {
 		t.Errorf("weights (-want +got):\n%s", diff)
@@ -156,7 +156,7 @@ func TestUnlistedMayWin(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			c := chain{cfg: &cfg, points: []pointRange{tc.first}, shared: tc.shared}
+			c := chain{cfg: &cfg, points: [][]pointRange{{tc.first}}, shared: tc.shared}
 			if got := c.mayLose(tc.weight, tc.shared, tc.unlisted); got != tc.want {
 				t.Errorf("got %v, want %v", got, tc.want)
 			}

@@ -90,6 +90,29 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	}})
 }
 
+var schedulerVersion = prometheus.NewDesc("gpu_binpacker_scheduler_version_info",
+	"1 for each version of kube-scheduler that weights are right for, by source: server (the API server tells it), configured (scheduler.kubernetesVersion) or assumed (neither is known). There are two for ten minutes after the API server's version has changed.",
+	[]string{"version", "source"}, nil)
+
+// schedulerVersionCollector shows by which versions of the scheduler decisions go.
+type schedulerVersionCollector struct{ version *scoring.SchedulerVersion }
+
+// RegisterSchedulerVersion registers the metric of the scheduler's version.
+func RegisterSchedulerVersion(registry prometheus.Registerer, version *scoring.SchedulerVersion) {
+	registry.MustRegister(schedulerVersionCollector{version})
+}
+
+// Describe implements prometheus.Collector.
+func (schedulerVersionCollector) Describe(descs chan<- *prometheus.Desc) { descs <- schedulerVersion }
+
+// Collect implements prometheus.Collector.
+func (c schedulerVersionCollector) Collect(metrics chan<- prometheus.Metric) {
+	source := string(c.version.Source())
+	for _, version := range c.version.Held() {
+		metrics <- prometheus.MustNewConstMetric(schedulerVersion, prometheus.GaugeValue, 1, version.String(), source)
+	}
+}
+
 // RegisterCertificate registers the metric of the served certificate's end.
 func RegisterCertificate(registry prometheus.Registerer, listener *Listener) {
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -42,10 +42,17 @@ func kubernetesCases() map[string]broken {
 		"no admission API": {"GB102", func(_ *testing.T, b *bed) {
 			b.served = b.served[1:]
 		}, Failure, "not served", "kubectl api-resources"},
-		"model too new": {"GB103", func(_ *testing.T, b *bed) {
-			b.version = "v1.35.2"
-		}, Warning, "changed in 1.36", `kubernetesVersion: "1.35"`},
-		"model new enough": {"GB103", func(_ *testing.T, b *bed) { b.version = "v1.36.0" }, OK, "configured 1.37", ""},
+		"version found":                {"GB103", func(_ *testing.T, b *bed) { b.version = "v1.35.1-gke.100" }, OK, "1.35 by the API server", ""},
+		"version newer than the model": {"GB103", func(_ *testing.T, b *bed) { b.version = "v1.99.0" }, OK, "1.99 by the API server; going by the formulas of", ""},
+		"override too new": {"GB103", func(_ *testing.T, b *bed) {
+			b.version, b.cfg.Scheduler.KubernetesVersion = "v1.35.2", "1.37"
+		}, Warning, "is 1.37, but the cluster runs 1.35", `kubernetesVersion: "1.37"`},
+		"override too old": {"GB103", func(_ *testing.T, b *bed) {
+			b.version, b.cfg.Scheduler.KubernetesVersion = "v1.36.0", "1.35"
+		}, Warning, "other formulas", "remove this line"},
+		"override of the same formulas": {"GB103", func(_ *testing.T, b *bed) {
+			b.version, b.cfg.Scheduler.KubernetesVersion = "v1.34.9", "1.35"
+		}, OK, "configured 1.35, running 1.34", ""},
 		"may not install": {"GB104", func(_ *testing.T, b *bed) {
 			b.options.Pre, b.denied = true, map[string]bool{"create clusterroles": true}
 		}, Failure, "create clusterroles", "kubectl auth can-i"},

@@ -146,7 +146,7 @@ func TestWaitEnds(t *testing.T) {
 // unhealthy is a cluster with results of all levels.
 func unhealthy(t *testing.T) *bed {
 	b := healthy(t)
-	b.version = "v1.35.4"
+	b.version, b.cfg.Scheduler.KubernetesVersion = "v1.35.4", "1.37"
 	b.webhook().ClientConfig.CABundle = nil
 	b.ours().Status.ReadyReplicas = 0
 	b.metricsErr = forbidden()

@@ -6,15 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 )
 
-var (
-	// oldest is the first version with matchConditions that need no feature gate.
-	oldest = version.MustParseGeneric("1.30")
-	// balancedChanged is the version in which the scheduler's BalancedAllocation got
-	// another formula, which the model of the scheduler follows.
-	balancedChanged = version.MustParseGeneric("1.36")
-)
+// oldest is the first version with matchConditions that need no feature gate.
+var oldest = version.MustParseGeneric("1.30")
 
 func checkVersion(_ context.Context, c *cluster) verdict {
 	v, err := c.serverVersion()
@@ -44,26 +40,28 @@ func checkAdmissionAPI(_ context.Context, c *cluster) verdict {
 }
 
 func checkModelVersion(ctx context.Context, c *cluster) verdict {
-	server, err := c.serverVersion()
+	v, err := c.serverVersion()
 	if err != nil {
 		return skip("needs GB101")
 	}
+	server := config.MinorVersion{Major: v.Major(), Minor: v.Minor()}
 	configured := c.assumed(ctx).Scheduler.KubernetesVersion
-	model, err := version.ParseGeneric(configured)
+	if configured == "" {
+		if !config.NewestVersion.AtLeast(server) {
+			return ok("%s by the API server; going by the formulas of %s, the newest that is known", server, config.NewestVersion)
+		}
+		return ok("%s by the API server", server)
+	}
+	model, err := config.ParseMinorVersion(configured)
 	if err != nil {
 		return skip("needs GB304")
 	}
-	if model.LessThan(balancedChanged) == server.LessThan(balancedChanged) {
-		return ok("configured %s, running %s", configured, server)
+	if scoring.SameFormulas(model, server) {
+		return ok("configured %s, running %s", model, server)
 	}
-	return warn("scheduler.kubernetesVersion is %s, but the cluster runs %s; one formula of the scheduler changed in 1.36, so weights may not win", configured, server).
-		fix("# in the configuration, see docs/operating.md#changing-the-configuration",
-			"scheduler:",
-			"  kubernetesVersion: \""+majorMinor(server)+"\"")
-}
-
-func majorMinor(v *version.Version) string {
-	return version.MajorMinor(v.Major(), v.Minor()).String()
+	return warn("scheduler.kubernetesVersion is %s, but the cluster runs %s, whose scheduler has other formulas, so weights may not win", model, server).
+		fix("# remove this line, see docs/operating.md#changing-the-configuration:",
+			"kubernetesVersion: \""+configured+"\"")
 }
 
 // installedKinds are the kinds of an installation: group, resource and whether

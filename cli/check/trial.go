@@ -153,11 +153,12 @@ func (c *cluster) reason(ctx context.Context, namespace string, pod *corev1.Pod)
 	if err != nil {
 		return ""
 	}
-	index, err := state.New(c.Now(), []string{namespace}, nodes, pods).Index(cfg)
+	now := state.New(c.Now(), []string{namespace}, nodes, pods)
+	index, err := now.Index(cfg)
 	if err != nil {
 		return ""
 	}
-	decision := scoring.NewScorer(cfg, index).Decide(ctx, scoring.Request{Pod: pod, Namespace: namespace, UID: "check", DryRun: true})
+	decision := now.Scorer(cfg, index).Decide(ctx, scoring.Request{Pod: pod, Namespace: namespace, UID: "check", DryRun: true})
 	if decision.Reason == scoring.ReasonNone || decision.Late != nil {
 		return ""
 	}

@@ -138,7 +138,7 @@ func (sim *Simulation) newIndex() (*scoring.Index, *scoring.Scorer, error) {
 		index.SetNode(&sim.state.Nodes[i])
 	}
 	index.SetSynced()
-	return index, scoring.NewScorer(sim.cfg, index), nil
+	return index, sim.state.Scorer(sim.cfg, index), nil
 }
 
 // add puts a pod where it belongs.

@@ -188,6 +188,17 @@ func (s *State) Index(cfg config.Configuration) (*scoring.Index, error) {
 	return index, nil
 }
 
+// Scorer returns a scorer for an index of the state. It goes by the version of the
+// API server that the state is of, unless the configuration names one; by the newest
+// where the state does not tell.
+func (s *State) Scorer(cfg config.Configuration, index *scoring.Index) *scoring.Scorer {
+	scorer := scoring.NewScorer(cfg, index)
+	if version, err := config.ParseServerVersion(s.ServerVersion); err == nil {
+		scorer.Version().See(version)
+	}
+	return scorer
+}
+
 // Enabled tells whether a namespace opted in.
 func (s *State) Enabled(namespace string) bool {
 	return slices.Contains(s.EnabledNamespaces, namespace)
