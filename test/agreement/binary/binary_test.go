@@ -103,8 +103,8 @@ func newTally() *tally {
 	return r
 }
 
-// write prints the summary and writes the report.
-func (r *tally) write(version string) error {
+// write prints the summary and writes the report; running is the version.
+func (r *tally) write(running string) error {
 	compared, differing := 0, 0
 	for name, n := range r.counts {
 		if name != total {
@@ -115,10 +115,10 @@ func (r *tally) write(version string) error {
 	if r.failed > 0 {
 		outcome = fmt.Sprintf("%d differ, of %d pods", differing, r.failed)
 	}
-	fmt.Printf("compared %d scores of %d plugins on kube-scheduler %s: %s\n", compared, len(plugins), version, outcome)
-	path, err := reports.Path("scores-" + version + ".json")
+	fmt.Printf("compared %d scores of %d plugins on kube-scheduler %s: %s\n", compared, len(plugins), running, outcome)
+	path, err := reports.Path("scores-" + running + ".json")
 	if err != nil {
 		return err
 	}
-	return reports.Write(path, map[string]any{"version": version, "plugins": r.counts})
+	return reports.Write(path, map[string]any{"version": running, "plugins": r.counts})
 }
