@@ -13,6 +13,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
 // cases is how many random clusters each test draws.
@@ -25,11 +26,11 @@ var profiles = map[string]struct {
 }{
 	"default": {ours: func(*config.Scheduler) {}},
 	"most allocated GPUs": {
-		profile: mostAllocated(schedulerconfig.ResourceSpec{Name: nvidia, Weight: 3}, schedulerconfig.ResourceSpec{Name: amd, Weight: 2},
+		profile: mostAllocated(schedulerconfig.ResourceSpec{Name: cluster.NVIDIA, Weight: 3}, schedulerconfig.ResourceSpec{Name: cluster.AMD, Weight: 2},
 			schedulerconfig.ResourceSpec{Name: "cpu", Weight: 1}, schedulerconfig.ResourceSpec{Name: "ephemeral-storage", Weight: 1}),
 		ours: func(s *config.Scheduler) {
 			s.ScoringStrategy = config.ScoringStrategy{Type: config.SchedulerMostAllocated, Resources: []config.ResourceWeight{
-				{Name: nvidia, Weight: 3}, {Name: amd, Weight: 2}, {Name: "cpu", Weight: 1}, {Name: "ephemeral-storage", Weight: 1},
+				{Name: cluster.NVIDIA, Weight: 3}, {Name: cluster.AMD, Weight: 2}, {Name: "cpu", Weight: 1}, {Name: "ephemeral-storage", Weight: 1},
 			}}
 		},
 	},
@@ -48,11 +49,11 @@ func TestPointsAgree(t *testing.T) {
 			failed := 0
 			for seed := range uint64(cases) {
 				ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-					g := newGenerator(seed)
-					nodes := g.nodes(1 + g.IntN(12))
-					pods := g.running(nodes, g.IntN(4*len(nodes)))
+					g := cluster.NewGenerator(seed)
+					nodes := g.Nodes(1 + g.IntN(12))
+					pods := g.Running(nodes, g.IntN(4*len(nodes)))
 					r.load(t, nodes, pods)
-					compare(t, r, newProduct(t, cfg, nodes, pods), nodes, g.incoming(), &seen)
+					compare(t, r, newProduct(t, cfg, nodes, pods), nodes, g.Incoming(), &seen)
 				})
 				if !ok {
 					failed++
@@ -72,11 +73,11 @@ func TestPointsAgreePodLevelResources(t *testing.T) {
 	r := newRealScheduler(t, nil)
 	var seen coverage
 	for seed := range uint64(cases) {
-		g := newGenerator(seed)
-		nodes := g.nodes(1 + g.IntN(6))
-		pods := g.running(nodes, g.IntN(2*len(nodes)))
-		pod := g.incoming()
-		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: g.podRequests()}
+		g := cluster.NewGenerator(seed)
+		nodes := g.Nodes(1 + g.IntN(6))
+		pods := g.Running(nodes, g.IntN(2*len(nodes)))
+		pod := g.Incoming()
+		pod.Spec.Resources = &corev1.ResourceRequirements{Requests: g.PodRequests()}
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			r.load(t, nodes, pods)
 			compare(t, r, newProduct(t, config.Default(), nodes, pods), nodes, pod, &seen)
@@ -92,8 +93,8 @@ func TestPointsAgreePodLevelResources(t *testing.T) {
 func TestPointsAgreeAfterEvents(t *testing.T) {
 	for seed := range uint64(60) {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			g := newGenerator(seed)
-			g.sameSizes = true
+			g := cluster.NewGenerator(seed)
+			g.SameSizes = true
 			r := newRealScheduler(t, nil)
 			ours := newProduct(t, config.Default(), nil, nil)
 			var nodes []*corev1.Node
@@ -102,37 +103,37 @@ func TestPointsAgreeAfterEvents(t *testing.T) {
 			for range 40 {
 				switch at := g.IntN(len(nodes) + 1); {
 				case at == len(nodes):
-					n := g.node(fmt.Sprintf("n%02d", g.IntN(1000)))
+					n := g.Node(fmt.Sprintf("n%02d", g.IntN(1000)))
 					if slices.ContainsFunc(nodes, func(o *corev1.Node) bool { return o.Name == n.Name }) {
 						continue
 					}
 					nodes = append(nodes, n)
 					r.addNode(t, n)
-					ours.index.SetNode(n)
-				case g.chance(40):
-					n := g.node(nodes[at].Name)
+					ours.Index.SetNode(n)
+				case g.Chance(40):
+					n := g.Node(nodes[at].Name)
 					r.updateNode(t, nodes[at], n)
 					nodes[at] = n
-					ours.index.SetNode(n)
-				case g.chance(15):
+					ours.Index.SetNode(n)
+				case g.Chance(15):
 					r.removeNode(t, nodes[at])
-					ours.index.DeleteNode(nodes[at].Name)
+					ours.Index.DeleteNode(nodes[at].Name)
 					nodes = slices.Delete(nodes, at, at+1)
-				case len(pods) > 0 && g.chance(30):
+				case len(pods) > 0 && g.Chance(30):
 					i := g.IntN(len(pods))
 					r.removePod(t, pods[i])
-					ours.index.DeletePod(pods[i].UID)
+					ours.Index.DeletePod(pods[i].UID)
 					pods = slices.Delete(pods, i, i+1)
 				default:
-					p := g.runningPod(nodes[at].Name)
+					p := g.RunningPod(nodes[at].Name)
 					p.Status.Phase = corev1.PodRunning
 					pods = append(pods, p)
 					r.addPod(t, p)
-					ours.index.SetPod(p)
+					ours.Index.SetPod(p)
 				}
 				r.heartbeat(t)
 				r.refresh(t)
-				if compare(t, r, ours, nodes, g.incoming(), &seen); t.Failed() {
+				if compare(t, r, ours, nodes, g.Incoming(), &seen); t.Failed() {
 					return
 				}
 			}
@@ -158,13 +159,13 @@ func TestPointsAgreeOnImages(t *testing.T) {
 		"another name":   {before: []corev1.ContainerImage{image(300, "train:latest")}, after: []corev1.ContainerImage{image(300, "train:latest", "train:2")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGenerator(1)
-			g.plain = true
+			g := cluster.NewGenerator(1)
+			g.Plain = true
 			r := newRealScheduler(t, nil)
-			nodes := []*corev1.Node{g.node("a"), g.node("b"), g.node("c")}
+			nodes := []*corev1.Node{g.Node("a"), g.Node("b"), g.Node("c")}
 			for _, n := range nodes {
 				n.Status.Images = nil
-				n.Status.Allocatable[nvidia] = *resource.NewQuantity(8, resource.DecimalSI)
+				n.Status.Allocatable[cluster.NVIDIA] = *resource.NewQuantity(8, resource.DecimalSI)
 			}
 			nodes[0].Status.Images = tc.before
 			r.load(t, nodes, nil)
@@ -174,11 +175,11 @@ func TestPointsAgreeOnImages(t *testing.T) {
 			r.updateNode(t, nodes[0], updated)
 			nodes[0] = updated
 			r.refresh(t)
-			ours.index.SetNode(updated)
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: team, UID: "p"}, Spec: corev1.PodSpec{
+			ours.Index.SetNode(updated)
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: cluster.Team, UID: "p"}, Spec: corev1.PodSpec{
 				Containers: []corev1.Container{{Name: "c", Image: "train"}},
 			}}
-			g.resources(&pod.Spec.Containers[0], []string{nvidia}, 1)
+			g.GiveGPUs(&pod.Spec.Containers[0], []string{cluster.NVIDIA}, 1)
 			var seen coverage
 			compare(t, r, ours, nodes, pod, &seen)
 		})
@@ -186,11 +187,11 @@ func TestPointsAgreeOnImages(t *testing.T) {
 }
 
 // compare compares filters and scores for the pod as we steer it.
-func compare(t *testing.T, r *realScheduler, ours *product, nodes []*corev1.Node, pod *corev1.Pod, seen *coverage) {
+func compare(t *testing.T, r *realScheduler, ours *cluster.Product, nodes []*corev1.Node, pod *corev1.Pod, seen *coverage) {
 	t.Helper()
-	pod = stored(pod, ours.decide(pod))
+	pod = stored(pod, ours.Decide(pod))
 	considered := r.consider(t, pod)
-	predicted, reason := ours.scorer.Predict(pod)
+	predicted, reason := ours.Scorer.Predict(pod)
 	var both []string
 	for _, n := range nodes {
 		at := slices.IndexFunc(predicted, func(p scoring.NodePoints) bool { return p.Name == n.Name })

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
 // The chain rests on assumptions. Each test here breaks one and shows where the
@@ -66,7 +67,7 @@ func TestUnlistedNodeMayWin(t *testing.T) {
 		t.Error("without preferences of the user a lead of 200 points should do")
 	}
 	wantPick(t, r, nodes, running, stored(pod, d), "a")
-	nodesOf(pod).PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{
+	cluster.NodeAffinityOf(pod).PreferredDuringSchedulingIgnoredDuringExecution = []corev1.PreferredSchedulingTerm{{
 		Weight: 10, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"z"}},
 		}},
@@ -117,7 +118,7 @@ func bigNodes(names ...string) []*corev1.Node {
 			Status: corev1.NodeStatus{
 				Allocatable: corev1.ResourceList{
 					corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1152Gi"),
-					corev1.ResourcePods: resource.MustParse("110"), nvidia: resource.MustParse("8"),
+					corev1.ResourcePods: resource.MustParse("110"), cluster.NVIDIA: resource.MustParse("8"),
 				},
 				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 			},
@@ -129,12 +130,12 @@ func bigNodes(names ...string) []*corev1.Node {
 // smallPod asks for one GPU and some CPU; it runs on a node if that is named.
 func smallPod(name, cpu, node string) *corev1.Pod {
 	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: team, UID: types.UID(name)},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: cluster.Team, UID: types.UID(name)},
 		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
 			Name: "c", Image: "train:1",
 			Resources: corev1.ResourceRequirements{
 				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Gi")},
-				Limits:   corev1.ResourceList{nvidia: resource.MustParse("1")},
+				Limits:   corev1.ResourceList{cluster.NVIDIA: resource.MustParse("1")},
 			},
 		}}},
 	}
@@ -150,7 +151,7 @@ func decide(t *testing.T, change func(*config.Configuration), nodes []*corev1.No
 	if change != nil {
 		change(&cfg)
 	}
-	d := newProduct(t, cfg, nodes, running).decide(pod)
+	d := newProduct(t, cfg, nodes, running).Decide(pod)
 	if d.Target() != "a" {
 		t.Fatalf("decision %+v, want a first: it is the node in use", d)
 	}

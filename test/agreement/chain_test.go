@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
 // chainCases is fewer than cases: each is many states.
@@ -55,7 +56,7 @@ func TestChainHolds(t *testing.T) {
 // chainCase is a cluster, a decision about a pod and copies of that pod on the
 // listed nodes.
 type chainCase struct {
-	*generator
+	*cluster.Generator
 	r        *realScheduler
 	nodes    []*corev1.Node
 	running  []*corev1.Pod
@@ -68,32 +69,32 @@ type chainCase struct {
 // newChainCase draws a cluster without what breaks an assumption, and decides.
 func newChainCase(t *testing.T, r *realScheduler, seed uint64) *chainCase {
 	t.Helper()
-	g := newGenerator(seed)
-	g.plain = true
-	c := &chainCase{generator: g, r: r, nodes: g.nodes(2 + g.IntN(14)), copies: map[string]int{}}
+	g := cluster.NewGenerator(seed)
+	g.Plain = true
+	c := &chainCase{Generator: g, r: r, nodes: g.Nodes(2 + g.IntN(14)), copies: map[string]int{}}
 	for _, n := range c.nodes {
-		n.Status.Allocatable[nvidia] = *resource.NewQuantity(int64(one(g, 2, 4, 8, 8, 16)), resource.DecimalSI)
-		if g.chance(70) {
-			n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse(one(g, "31850m", "96"))
-			n.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse(one(g, "260923160Ki", "1152Gi"))
+		n.Status.Allocatable[cluster.NVIDIA] = *resource.NewQuantity(int64(cluster.One(g, 2, 4, 8, 8, 16)), resource.DecimalSI)
+		if g.Chance(70) {
+			n.Status.Allocatable[corev1.ResourceCPU] = resource.MustParse(cluster.One(g, "31850m", "96"))
+			n.Status.Allocatable[corev1.ResourceMemory] = resource.MustParse(cluster.One(g, "260923160Ki", "1152Gi"))
 		}
 	}
-	user := g.incoming()
-	c.running = g.running(c.nodes, g.IntN(2*len(c.nodes)))
+	user := g.Incoming()
+	c.running = g.Running(c.nodes, g.IntN(2*len(c.nodes)))
 	for range g.IntN(len(c.nodes)) { // pods of the same kind run already
-		c.running = append(c.running, c.copyOn(user, one(g, c.nodes...).Name))
+		c.running = append(c.running, c.copyOn(user, cluster.One(g, c.nodes...).Name))
 	}
 	ours := newProduct(t, config.Default(), c.nodes, c.running)
-	c.decision = ours.decide(user)
+	c.decision = ours.Decide(user)
 	c.pod = stored(user, c.decision)
 	return c
 }
 
 // copyOn is a copy of the pod that runs on a node.
 func (c *chainCase) copyOn(pod *corev1.Pod, node string) *corev1.Pod {
-	c.pods++
+	c.Count++
 	p := stored(pod, scoring.Decision{})
-	p.Name = fmt.Sprintf("copy-%03d", c.pods)
+	p.Name = fmt.Sprintf("copy-%03d", c.Count)
 	p.UID = types.UID(p.Name)
 	p.Spec.NodeName = node
 	return p
@@ -117,7 +118,7 @@ func (c *chainCase) room(node string) int {
 func (c *chainCase) fillAnyhow() {
 	for _, n := range c.decision.Ranking {
 		c.copies[n.Name] = 0
-		if c.chance(60) {
+		if c.Chance(60) {
 			c.copies[n.Name] = c.IntN(c.room(n.Name) + 1)
 		}
 	}

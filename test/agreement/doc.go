@@ -6,9 +6,11 @@
 // Files in reading order:
 //
 //   - agreement_test.go: START HERE, our points against the plugins' points
-//   - random_test.go: random nodes and pods
 //   - scheduler_test.go: kube-scheduler without its loop: cache, filters, scores
-//   - product_test.go: the same objects in our index, pods through our webhook
+//   - product_test.go: the same objects in our index; package cluster makes them
 //   - chain_test.go: a later node of a ranking never beats an earlier one
+//   - modes_test.go: the same for settings other than the default
+//   - sampling_test.go: clusters of which the scheduler examines only a part
 //   - assumptions_test.go: what happens when an assumption of the chain fails
+//   - binary: the points against those of a kube-scheduler of any version
 package agreement

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
 // With equal weights the scheduler's own opinion decides among the listed nodes,
@@ -41,7 +41,7 @@ func TestDefaultSpreadingBeatsTheChain(t *testing.T) {
 			r := newRealScheduler(t, nil)
 			labels := map[string]string{"app": "x"}
 			set := &appsv1.ReplicaSet{
-				ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: "x"},
+				ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Team, Name: "x"},
 				Spec:       appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}},
 			}
 			if err := r.informers.Apps().V1().ReplicaSets().Informer().GetIndexer().Add(set); err != nil {
@@ -93,19 +93,5 @@ func TestLateTermBesideTheRanking(t *testing.T) {
 			running = append(running, stored(smallPod("kin", "8", "c"), d))
 			wantPick(t, r, nodes, running, stored(pod, d), want)
 		})
-	}
-}
-
-// addLate puts late steering on a pod, as the webhook does.
-func addLate(pod *corev1.Pod, late *scoring.Late) {
-	if pod.Labels == nil {
-		pod.Labels = map[string]string{}
-	}
-	pod.Labels[config.LabelLate] = late.LabelValue
-	if pod.Spec.Affinity == nil {
-		pod.Spec.Affinity = &corev1.Affinity{}
-	}
-	pod.Spec.Affinity.PodAffinity = &corev1.PodAffinity{
-		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{late.Term()},
 	}
 }

@@ -34,7 +34,7 @@ func TestWindowsOfLargeClusters(t *testing.T) {
 				running = append(running, smallPod(fmt.Sprintf("running-%d", i), "1", nodes[i].Name))
 			}
 			pod := smallPod("new", "1", "")
-			d := newProduct(t, config.Default(), nodes, running).decide(pod)
+			d := newProduct(t, config.Default(), nodes, running).Decide(pod)
 			r := newRealScheduler(t, nil)
 			r.load(t, nodes, defaulted(running))
 			o := r.consider(t, stored(pod, d))
