@@ -6,6 +6,7 @@
 // Files in reading order:
 //
 //   - agreement_test.go: START HERE, our points against the plugins' points
+//   - profiles_test.go: other profiles than kube-scheduler's default
 //   - random_test.go: random nodes and pods
 //   - scheduler_test.go: kube-scheduler without its loop: cache, filters, scores
 //   - product_test.go: the same objects in our index, pods through our webhook
