@@ -7,6 +7,7 @@
 //
 //   - agreement_test.go: START HERE, our points against the plugins' points
 //   - profiles_test.go: other profiles than kube-scheduler's default
+//   - schedulerconfig_test.go: what a configuration file of kube-scheduler means
 //   - random_test.go: random nodes and pods
 //   - scheduler_test.go: kube-scheduler without its loop: cache, filters, scores
 //   - product_test.go: the same objects in our index, pods through our webhook
