@@ -26,6 +26,9 @@ type checkFlags struct {
 	wait          time.Duration
 	output        choice[output]
 	failOn        choice[check.Level]
+	// schedulerConfig is a file with a KubeSchedulerConfiguration, "-" for standard
+	// input; with it no cluster is checked.
+	schedulerConfig string
 }
 
 func newCheck() *cobra.Command {
@@ -41,12 +44,26 @@ what to do where they are not. Each code has a section in docs/checks.md.
 
 The exit code is 1 when a check fails, 0 with warnings. Nothing is changed: a GPU
 pod is created on trial, as a dry run, in an opted-in namespace (-n chooses it).
-What you may not read is skipped.`,
+What you may not read is skipped.
+
+With --scheduler-config no cluster is reached. The file is the configuration of
+kube-scheduler, or holds one: a ConfigMap, a machine configuration of Talos, the
+SchedulerConfiguration of AKS. What is printed is the part of gpu-binpacker's
+configuration that describes this scheduler, and as comments what it cannot
+describe. The exit code is 1 when steering cannot work with it.`,
 		Example: `  gpu-binpacker check --pre         # before you install
   gpu-binpacker check --wait 2m     # after you installed
-  gpu-binpacker check -o json       # for scripts`,
+  gpu-binpacker check -o json       # for scripts
+  gpu-binpacker check --scheduler-config /etc/kubernetes/scheduler.yaml
+  kubectl get schedulerconfigurations.aks.azure.com upstream -o yaml |
+    gpu-binpacker check --scheduler-config -`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.schedulerConfig != "" {
+				return f.describeScheduler(cmd)
+			}
+			return f.run(cmd)
+		},
 	}
 	f.cluster.bind(cmd)
 	f.configuration.bind(cmd)
@@ -55,6 +72,10 @@ What you may not read is skipped.`,
 	flags.DurationVar(&f.wait, "wait", 0, "repeat failing checks for so long, such as 2m")
 	flags.VarP(&f.output, "output", "o", f.output.words())
 	flags.Var(&f.failOn, "fail-on", f.failOn.words()+": the least from which on the exit code is 1")
+	flags.StringVar(&f.schedulerConfig, schedulerConfigFlag, "", "file with a KubeSchedulerConfiguration, - for standard input: print what to set for it")
+	for _, other := range []string{"pre", "wait", "output", "fail-on"} {
+		cmd.MarkFlagsMutuallyExclusive(schedulerConfigFlag, other)
+	}
 	return cmd
 }
 

@@ -16,6 +16,8 @@
 //   - nodes.go, nodes_table.go, nodes_watch.go: how GPU nodes are used
 //   - table.go: output on a terminal
 //   - check.go: is everything as it should be? The checks are in package check
+//   - check_scheduler.go: what to set for a kube-scheduler's configuration file, by
+//     package schedulerconfig
 //   - report.go: is it worth it? The report is made in package report
 //   - matchconditions.go: the webhook's CEL filter for a configuration
 //   - version.go: the version

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files of explain and nodes")
+var update = flag.Bool("update", false, "rewrite the golden files of explain, nodes and check --scheduler-config")
 
 // golden compares a text with a file, or writes it there.
 func golden(t *testing.T, path, got string) {

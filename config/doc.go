@@ -12,6 +12,7 @@
 //   - server.go: listening, TLS, limits and logging
 //   - load.go: defaults, then the file, then the flags
 //   - validate.go: every rule, all errors at once, each with its field path
+//   - strategy.go: the rules of the scheduler's scoring strategy
 //   - matchconditions.go: the CEL expression the API server filters pods with
 //
 // The YAML folders beside the Go files are the shipped manifests.

@@ -25,7 +25,8 @@ func FuzzParse(f *testing.F) {
 		header + "nodes: {excludeSelector: {matchExpressions: [{key: a, operator: In, values: [b]}]}, removalTaints: [a-, b/]}",
 		header + "inFlight: {targetMaxAge: 1h, reservationTTL: 100ms}", header + "lateSteering: {mode: Always, scope: Cluster}",
 		header + "scheduler: {kubernetesVersion: '1.30', percentageOfNodesToScore: 100, pluginWeights: {nodeAffinity: 1}}", header + "ranking: null", header + "mode: [Steer]",
-		header + "scheduler: {scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 5}]}}"} {
+		header + "scheduler: {scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 5}]}}",
+		header + "scheduler: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 10}, {utilization: 85, score: 0}]}}}"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -44,11 +44,30 @@ type PluginWeights struct {
 
 // ScoringStrategy is the scoringStrategy of NodeResourcesFitArgs.
 type ScoringStrategy struct {
-	// Type is LeastAllocated (default) or MostAllocated.
+	// Type is LeastAllocated (default), MostAllocated or RequestedToCapacityRatio.
 	Type ScoringStrategyType `json:"type"`
 	// Resources are the resources scored, with weights 1 to 100. Default: cpu
 	// and memory, 1 each.
 	Resources []ResourceWeight `json:"resources"`
+	// Ratio is what only RequestedToCapacityRatio needs.
+	Ratio RequestedToCapacityRatio `json:"requestedToCapacityRatio,omitzero"`
+}
+
+// RequestedToCapacityRatio is the field of that name of NodeResourcesFitArgs'
+// scoringStrategy.
+type RequestedToCapacityRatio struct {
+	// Shape are the points between which the score of a resource is linear, from
+	// the lowest utilization to the highest; outside it is that of the nearest
+	// point. At least one if type is RequestedToCapacityRatio, else none.
+	Shape []UtilizationShapePoint `json:"shape"`
+}
+
+// UtilizationShapePoint says how a resource scores at one utilization.
+type UtilizationShapePoint struct {
+	// Utilization is what is requested of the node, in percent, 0 to 100.
+	Utilization int64 `json:"utilization"`
+	// Score is 0 to 10.
+	Score int64 `json:"score"`
 }
 
 // ResourceWeight is one resource of a scoring strategy.
@@ -62,8 +81,9 @@ type ScoringStrategyType string
 
 // Values of ScoringStrategyType.
 const (
-	SchedulerLeastAllocated ScoringStrategyType = "LeastAllocated"
-	SchedulerMostAllocated  ScoringStrategyType = "MostAllocated"
+	SchedulerLeastAllocated           ScoringStrategyType = "LeastAllocated"
+	SchedulerMostAllocated            ScoringStrategyType = "MostAllocated"
+	SchedulerRequestedToCapacityRatio ScoringStrategyType = "RequestedToCapacityRatio"
 )
 
 // DefaultConstraints is the defaultingType of PodTopologySpreadArgs.

@@ -147,18 +147,7 @@ func validateScheduler(path *field.Path, s Scheduler) field.ErrorList {
 	errs = append(errs, inRange(weights.Child("balancedAllocation"), w.BalancedAllocation, 0, 100)...)
 	errs = append(errs, inRange(weights.Child("imageLocality"), w.ImageLocality, 0, 100)...)
 	errs = append(errs, inRange(path.Child("percentageOfNodesToScore"), s.PercentageOfNodesToScore, 0, 100)...)
-	strategy := path.Child("scoringStrategy")
-	errs = append(errs, oneOf(strategy.Child("type"), s.ScoringStrategy.Type, SchedulerLeastAllocated, SchedulerMostAllocated)...)
-	if len(s.ScoringStrategy.Resources) == 0 {
-		errs = append(errs, field.Required(strategy.Child("resources"), "at least one resource, for example {name: cpu, weight: 1}"))
-	}
-	for i, r := range s.ScoringStrategy.Resources {
-		p := strategy.Child("resources").Index(i)
-		for _, msg := range validation.IsQualifiedName(r.Name) {
-			errs = append(errs, field.Invalid(p.Child("name"), r.Name, msg))
-		}
-		errs = append(errs, inRange(p.Child("weight"), r.Weight, 1, 100)...)
-	}
+	errs = append(errs, ValidateScoringStrategy(path.Child("scoringStrategy"), s.ScoringStrategy)...)
 	return append(errs, oneOf(path.Child("defaultConstraints"), s.DefaultConstraints, ConstraintsSystem, ConstraintsList)...)
 }
 

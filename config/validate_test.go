@@ -77,6 +77,28 @@ func TestValidate(t *testing.T) {
 			"Invalid scheduler.scoringStrategy.resources[1].name", "Invalid scheduler.scoringStrategy.resources[1].weight",
 			"Invalid scheduler.scoringStrategy.resources[2].name", "Invalid scheduler.scoringStrategy.resources[2].weight",
 		}},
+		"a shape": {func(c *config.Configuration) {
+			c.Scheduler.ScoringStrategy.Type = config.SchedulerRequestedToCapacityRatio
+			c.Scheduler.ScoringStrategy.Ratio.Shape = []config.UtilizationShapePoint{{0, 10}, {85, 0}, {100, 10}}
+		}, nil},
+		"no shape": {func(c *config.Configuration) {
+			c.Scheduler.ScoringStrategy.Type = config.SchedulerRequestedToCapacityRatio
+		},
+			[]string{"Required scheduler.scoringStrategy.requestedToCapacityRatio.shape"}},
+		"a shape for another type": {func(c *config.Configuration) {
+			c.Scheduler.ScoringStrategy.Ratio.Shape = []config.UtilizationShapePoint{{0, 10}}
+		}, []string{"Forbidden scheduler.scoringStrategy.requestedToCapacityRatio.shape"}},
+		"shape points": {func(c *config.Configuration) {
+			c.Scheduler.ScoringStrategy.Type = config.SchedulerRequestedToCapacityRatio
+			c.Scheduler.ScoringStrategy.Ratio.Shape = []config.UtilizationShapePoint{{-1, -1}, {50, 11}, {50, 0}, {40, 0}, {101, 10}}
+		}, []string{
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[0].score",
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[0].utilization",
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[1].score",
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[2].utilization",
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[3].utilization",
+			"Invalid scheduler.scoringStrategy.requestedToCapacityRatio.shape[4].utilization",
+		}},
 		"no resources":  {func(c *config.Configuration) { c.Resources = config.Resources{} }, []string{"Required resources.names"}},
 		"only prefixes": {func(c *config.Configuration) { c.Resources.Names = nil }, nil},
 		"resource names": {func(c *config.Configuration) {
@@ -133,7 +155,7 @@ func TestValidate(t *testing.T) {
 func paths(errs field.ErrorList) []string {
 	short := map[field.ErrorType]string{
 		field.ErrorTypeInvalid: "Invalid", field.ErrorTypeNotSupported: "NotSupported",
-		field.ErrorTypeRequired: "Required", field.ErrorTypeDuplicate: "Duplicate",
+		field.ErrorTypeRequired: "Required", field.ErrorTypeDuplicate: "Duplicate", field.ErrorTypeForbidden: "Forbidden",
 	}
 	var out []string
 	for _, err := range errs {

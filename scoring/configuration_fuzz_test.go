@@ -19,6 +19,7 @@ func FuzzConfiguration(f *testing.F) {
 		"lateSteering: {mode: Always, scope: Cluster}", "scheduler: {kubernetesVersion: '1.30', percentageOfNodesToScore: 1}",
 		"scheduler: {pluginWeights: {nodeAffinity: 1, taintToleration: 100, nodeResourcesFit: 0, balancedAllocation: 0, imageLocality: 0}}",
 		"scheduler: {scoringStrategy: {type: MostAllocated, resources: [{name: nvidia.com/gpu, weight: 5}]}}", "scheduler: {defaultConstraints: List}",
+		"scheduler: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 0, score: 10}, {utilization: 85, score: 0}]}}}",
 	} {
 		f.Add([]byte("apiVersion: " + config.APIVersion + "\nkind: " + config.Kind + "\n" + text))
 	}

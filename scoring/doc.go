@@ -20,6 +20,7 @@
 //   - windows.go: the part of a large cluster that the scheduler examines
 //   - version.go: which versions of the scheduler count, and what differs between them
 //   - model.go: what the scheduler's other plugins will say about a node
+//   - strategy.go: how NodeResourcesFit scores one resource
 //   - weights.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible
 //   - spread.go: where the scheduler would put pods without us, to compare with

@@ -137,29 +137,25 @@ func (m *model) resourcePoints(s *nodeState, level int64) int64 {
 }
 
 // fit is NodeResourcesFit: the weighted mean over the configured resources of
-// the share that is free (LeastAllocated) or requested (MostAllocated) after
-// placement, in percent.
+// what each scores after placement.
 func (m *model) fit(s *nodeState, level int64) int64 {
+	strategy := &m.cfg.ScoringStrategy
 	var sum, weights int64
-	for _, r := range m.cfg.ScoringStrategy.Resources {
+	for _, r := range strategy.Resources {
 		name := corev1.ResourceName(r.Name)
 		request, perCopy, used := m.scoringAmounts(s, name)
 		allocatable := s.allocatable.get(name)
 		if allocatable == 0 || request == 0 && isScalar(name) {
 			continue
 		}
-		requested := used + level*perCopy + request
-		if m.cfg.ScoringStrategy.Type == config.SchedulerMostAllocated {
-			sum += r.Weight * (min(requested, allocatable) * maxNodeScore / allocatable)
-		} else {
-			sum += r.Weight * (max(allocatable-requested, 0) * maxNodeScore / allocatable)
+		points := strategyPoints(strategy, used+level*perCopy+request, allocatable)
+		if points == 0 && strategy.Type == config.SchedulerRequestedToCapacityRatio {
+			continue // which that type leaves out of the mean
 		}
+		sum += r.Weight * points
 		weights += r.Weight
 	}
-	if weights == 0 {
-		return 0
-	}
-	return sum / weights
+	return weightedMean(strategy, sum, weights)
 }
 
 // scoringAmounts returns what the pod requests, what each copy of it on the node

@@ -74,6 +74,20 @@ func TestModelResources(t *testing.T) {
 			wantFit:      39, // cpu (100m+8000m)*100/96000=8; GPUs 4*100/8=50; (8*1 + 50*3)/4 = 39
 			wantBalanced: 74,
 		},
+		"RequestedToCapacityRatio": {
+			change: func(c *config.Configuration) {
+				c.Scheduler.ScoringStrategy = config.ScoringStrategy{
+					Type:      config.SchedulerRequestedToCapacityRatio,
+					Resources: []config.ResourceWeight{{Name: "cpu", Weight: 1}, {Name: nvidia, Weight: 3}, {Name: "memory", Weight: 5}},
+					Ratio:     config.RequestedToCapacityRatio{Shape: []config.UtilizationShapePoint{{Utilization: 5, Score: 0}, {Utilization: 55, Score: 7}, {Utilization: 100, Score: 1}}},
+				}
+			},
+			request: usual, used: list(nvidia, "4"),
+			// cpu: 8100m of 96 are 8 percent, 70*3/50=4; GPUs: 62 percent, 70-(60*7/45=9)=61;
+			// memory: 5 percent score 0 and do not count; (4*1 + 61*3)/4 = 46.75
+			wantFit:      47,
+			wantBalanced: 74,
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

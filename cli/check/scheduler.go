@@ -69,6 +69,9 @@ func (c *cluster) otherSchedulers(ctx context.Context) []string {
 	return sortedKeys(found)
 }
 
+// describeCommand prints what to set for a configuration file of kube-scheduler.
+const describeCommand = "gpu-binpacker check --scheduler-config"
+
 // checkScheduler says what is assumed. A scheduler's profile is not in the API; that
 // it has a configuration file is, where the scheduler runs as a pod.
 func checkScheduler(ctx context.Context, c *cluster) verdict {
@@ -89,12 +92,13 @@ func checkScheduler(ctx context.Context, c *cluster) verdict {
 		if file := schedulerConfig(pod); file != "" && sameProfile(model, config.Default().Scheduler) {
 			return warn("kube-scheduler is started with the configuration file %s; if that changes score plugins, the section scheduler of gpu-binpacker's configuration must say so", file).
 				detail("Assumed: "+assumed+".").
-				fix("kubectl -n kube-system get pod "+pod.Name+" -o yaml",
-					"# compare the file with `scheduler` in the configuration, README.md#configuration")
+				fix("kubectl -n kube-system get pod "+pod.Name+" -o wide",
+					"# with the file, which is on that node: prints what to set",
+					describeCommand+" "+file)
 		}
 	}
 	if !seen {
-		return ok("%s; the scheduler's own profile is not visible", assumed)
+		return ok("%s; the scheduler's own profile is not visible here: if it has a configuration file, %s FILE prints what to set", assumed, describeCommand)
 	}
 	return ok("%s", assumed)
 }

@@ -156,6 +156,10 @@ func surroundingCases() map[string]broken {
 		"its own profile": {"GB504", func(_ *testing.T, b *bed) {
 			schedulerPod(b, "--config=/etc/kubernetes/scheduler.yaml")
 		}, Warning, "/etc/kubernetes/scheduler.yaml", "kube-scheduler-a"},
+		"the way to describe it": {"GB504", func(_ *testing.T, b *bed) {
+			schedulerPod(b, "--config=/etc/kubernetes/scheduler.yaml")
+		}, Warning, "", "gpu-binpacker check --scheduler-config /etc/kubernetes/scheduler.yaml"},
+		"nothing to be seen": {"GB504", func(*testing.T, *bed) {}, OK, "gpu-binpacker check --scheduler-config FILE", ""},
 		"profile is stated": {"GB504", func(_ *testing.T, b *bed) {
 			b.cfg.Scheduler.PluginWeights.NodeAffinity = 5
 			schedulerPod(b, "--config", "/x")

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	schedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -18,23 +17,6 @@ import (
 
 // cases is how many random clusters each test draws.
 const cases = 1000
-
-// profiles are scheduler profiles and how our configuration describes them.
-var profiles = map[string]struct {
-	profile func(*schedulerconfig.KubeSchedulerProfile)
-	ours    func(*config.Scheduler)
-}{
-	"default": {ours: func(*config.Scheduler) {}},
-	"most allocated GPUs": {
-		profile: mostAllocated(schedulerconfig.ResourceSpec{Name: cluster.NVIDIA, Weight: 3}, schedulerconfig.ResourceSpec{Name: cluster.AMD, Weight: 2},
-			schedulerconfig.ResourceSpec{Name: "cpu", Weight: 1}, schedulerconfig.ResourceSpec{Name: "ephemeral-storage", Weight: 1}),
-		ours: func(s *config.Scheduler) {
-			s.ScoringStrategy = config.ScoringStrategy{Type: config.SchedulerMostAllocated, Resources: []config.ResourceWeight{
-				{Name: cluster.NVIDIA, Weight: 3}, {Name: cluster.AMD, Weight: 2}, {Name: "cpu", Weight: 1}, {Name: "ephemeral-storage", Weight: 1},
-			}}
-		},
-	},
-}
 
 // Over random clusters our filter agrees with the scheduler's about every node
 // that is ready, not cordoned and not about to go, and our points equal those of

@@ -22,11 +22,23 @@ const chainCases = 250
 // And while only the first one fills, none without a term beats it, unless the
 // decision says that it may.
 func TestChainHolds(t *testing.T) {
-	r := newRealScheduler(t, nil)
+	for name, cases := range map[string]int{
+		"default": chainCases, "most allocated GPUs": chainCases / 5, "ratio that peaks": chainCases / 5, "ratio that dips": chainCases / 5,
+	} {
+		t.Run(name, func(t *testing.T) { chainHolds(t, profiles[name], cases) })
+	}
+}
+
+// chainHolds draws cases under a profile.
+func chainHolds(t *testing.T, under profile, cases int) {
+	t.Helper()
+	r := newRealScheduler(t, under.profile)
+	cfg := config.Default()
+	under.ours(&cfg.Scheduler)
 	lengths, states, longest := 0, 0, 0
-	for seed := range uint64(chainCases) {
+	for seed := range uint64(cases) {
 		ok := t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			c := newChainCase(t, r, seed)
+			c := newChainCase(t, r, cfg, seed)
 			if len(c.decision.Ranking) == 0 {
 				return
 			}
@@ -48,8 +60,8 @@ func TestChainHolds(t *testing.T) {
 		}
 	}
 	t.Logf("%d rankings, the longest with %d nodes, in %d states", lengths, longest, states)
-	if lengths < chainCases/2 || longest < 5 {
-		t.Errorf("only %d of %d cases had a ranking, the longest has %d nodes", lengths, chainCases, longest)
+	if lengths < cases/2 || longest < 5 {
+		t.Errorf("only %d of %d cases had a ranking, the longest has %d nodes", lengths, cases, longest)
 	}
 }
 
@@ -67,7 +79,7 @@ type chainCase struct {
 }
 
 // newChainCase draws a cluster without what breaks an assumption, and decides.
-func newChainCase(t *testing.T, r *realScheduler, seed uint64) *chainCase {
+func newChainCase(t *testing.T, r *realScheduler, cfg config.Configuration, seed uint64) *chainCase {
 	t.Helper()
 	g := cluster.NewGenerator(seed)
 	g.Plain = true
@@ -84,7 +96,7 @@ func newChainCase(t *testing.T, r *realScheduler, seed uint64) *chainCase {
 	for range g.IntN(len(c.nodes)) { // pods of the same kind run already
 		c.running = append(c.running, c.copyOn(user, cluster.One(g, c.nodes...).Name))
 	}
-	ours := newProduct(t, config.Default(), c.nodes, c.running)
+	ours := newProduct(t, cfg, c.nodes, c.running)
 	c.decision = ours.Decide(user)
 	c.pod = stored(user, c.decision)
 	return c

@@ -6,6 +6,8 @@
 // Files in reading order:
 //
 //   - agreement_test.go: START HERE, our points against the plugins' points
+//   - profiles_test.go: other profiles than kube-scheduler's default
+//   - schedulerconfig_test.go: what a configuration file of kube-scheduler means
 //   - scheduler_test.go: kube-scheduler without its loop: cache, filters, scores
 //   - product_test.go: the same objects in our index; package cluster makes them
 //   - chain_test.go: a later node of a ranking never beats an earlier one

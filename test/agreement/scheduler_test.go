@@ -70,10 +70,15 @@ func newRealScheduler(t testing.TB, change func(*schedulerconfig.KubeSchedulerPr
 
 // mostAllocated makes NodeResourcesFit pack the resources, with their weights.
 func mostAllocated(resources ...schedulerconfig.ResourceSpec) func(*schedulerconfig.KubeSchedulerProfile) {
+	return scoringStrategy(schedulerconfig.ScoringStrategy{Type: schedulerconfig.MostAllocated, Resources: resources})
+}
+
+// scoringStrategy gives NodeResourcesFit a strategy.
+func scoringStrategy(strategy schedulerconfig.ScoringStrategy) func(*schedulerconfig.KubeSchedulerProfile) {
 	return func(p *schedulerconfig.KubeSchedulerProfile) {
 		for i := range p.PluginConfig {
 			if args, ok := p.PluginConfig[i].Args.(*schedulerconfig.NodeResourcesFitArgs); ok {
-				args.ScoringStrategy = &schedulerconfig.ScoringStrategy{Type: schedulerconfig.MostAllocated, Resources: resources}
+				args.ScoringStrategy = &strategy
 			}
 		}
 	}

@@ -98,8 +98,8 @@ func productSettings(t *testing.T) map[string]any {
 	}
 	delete(decoded, "apiVersion")
 	delete(decoded, "kind")
-	// Left out of the encoding, since it has no default.
-	all := map[string]any{"nodes.excludeSelector": nil}
+	// Left out of the encoding, since they have no default.
+	all := map[string]any{"nodes.excludeSelector": nil, "scheduler.scoringStrategy.requestedToCapacityRatio.shape": nil}
 	var walk func(prefix string, value any)
 	walk = func(prefix string, value any) {
 		nested, isMap := value.(map[string]any)
