@@ -99,6 +99,13 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
+# Builds each version first, the first time for about 10 minutes.
+SUITES ?=
+
+.PHONY: test-versions
+test-versions: ## Test on Kubernetes VERSIONS='1.34.4 1.36.3', by default on all in docs/compatibility.md, and write the table there.
+	cd test && $(GO) run ./versions $(if $(VERSIONS),-versions '$(VERSIONS)') $(if $(SUITES),-suites '$(SUITES)')
+
 ##@ Build
 
 .PHONY: build
