@@ -87,7 +87,7 @@ func (s kubernetesSet) readModule(dir string) (*modfile.File, error) {
 func (s kubernetesSet) writeModule(ctx context.Context, test, dir string) (*modfile.File, error) {
 	answer, err := goCommand(ctx, test, nil, "list", "-m", "-json", kubernetesModule+"@"+s.version)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("finding Kubernetes %s as a Go module: %w", s.version, err)
 	}
 	var listed struct{ GoMod string }
 	if err := json.Unmarshal(answer, &listed); err != nil {
