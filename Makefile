@@ -99,6 +99,13 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
+# Builds each version first, the first time for about 10 minutes.
+SUITES ?=
+
+.PHONY: test-versions
+test-versions: ## Test on Kubernetes VERSIONS='1.34.4 1.36.3', by default on all in docs/compatibility.md, and write the table there.
+	cd test && $(GO) run ./versions $(if $(VERSIONS),-versions '$(VERSIONS)') $(if $(SUITES),-suites '$(SUITES)')
+
 ##@ Build
 
 .PHONY: build
@@ -161,10 +168,14 @@ release-files: ## Make the other files of release VERSION, for the IMAGE that ma
 	cp bin/install.yaml '$(OUTPUT)/release/install.yaml'
 	$(call release,checksums '$(abspath $(OUTPUT))/release')
 
+# Further Kubernetes versions to build, for example KUBERNETES='1.34.4 1.35.4'. Tests
+# run on one of them with GPU_BINPACKER_TEST_KUBERNETES=1.34.4.
+KUBERNETES ?=
+
 .PHONY: testbed
-testbed: ## Build the control plane that tests and demo run on (once, some minutes).
+testbed: ## Build the control plane that tests and demo run on (once, some minutes); further versions with KUBERNETES=.
 	@echo 'building the control plane: on a fresh machine about 20 minutes on 2 cores, the first few of them without output; later a second'
-	cd test && $(GO) run ./controlplane/cmd/build
+	cd test && $(GO) run ./controlplane/cmd/build $(foreach version,$(KUBERNETES),-kubernetes '$(version)')
 
 .PHONY: clean
 clean: ## Remove everything that was built.

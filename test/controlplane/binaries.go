@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,8 @@ import (
 
 // BinariesVariable names an environment variable. When it is set, Build takes
 // the binaries from the folder it names, whatever their versions, and builds
-// nothing.
+// nothing. Those of a Kubernetes version that was asked for are in a folder
+// kubernetes/v1.34.4 there, as in bin/.
 const BinariesVariable = "GPU_BINPACKER_TEST_BIN"
 
 // Binaries are paths of the programs that a control plane runs.
@@ -26,69 +26,28 @@ type Binaries struct {
 	CertManager       string
 }
 
-// Build returns the binaries, building those that are missing in bin/ or have
-// another version than go.mod says. The first build takes minutes, so that
-// progress is written to out line by line.
-func Build(ctx context.Context, out io.Writer) (Binaries, error) {
-	root, err := RepositoryRoot()
-	if err != nil {
-		return Binaries{}, err
-	}
-	if dir := os.Getenv(BinariesVariable); dir != "" {
-		return findBinaries(dir)
-	}
-	programs, err := programs(ctx, root)
-	if err != nil {
-		return Binaries{}, err
-	}
-	bin := filepath.Join(root, "bin")
-	unlock, err := lockDir(ctx, bin, out)
-	if err != nil {
-		return Binaries{}, err
-	}
-	defer unlock()
-	toolchain, err := goVersion(ctx, root)
-	if err != nil {
-		return Binaries{}, err
-	}
-	for _, program := range programs {
-		if err := program.ensure(ctx, out, toolchain); err != nil {
-			return Binaries{}, err
-		}
-	}
-	return findBinaries(bin)
-}
-
-// programs lists what Build builds, cheapest first, with the versions that the
-// go.mod files select.
-func programs(ctx context.Context, root string) ([]Program, error) {
-	test := filepath.Join(root, "test")
-	const etcd, kubernetes, kwok = "go.etcd.io/etcd/server/v3", "k8s.io/kubernetes", "sigs.k8s.io/kwok"
-	versions, err := moduleVersions(ctx, test, etcd, kubernetes, kwok)
-	if err != nil {
-		return nil, err
-	}
-	certManager, err := certManagerProgram(root)
+// programs lists what the binaries of a set are built from, cheapest first, with
+// the versions that the go.mod files select.
+func programs(ctx context.Context, root string, set kubernetesSet) ([]Program, error) {
+	test, bin := filepath.Join(root, "test"), filepath.Join(root, "bin")
+	const etcd, kwok = "go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok"
+	versions, err := moduleVersions(ctx, test, etcd, kwok)
 	if err != nil {
 		return nil, err
 	}
 	list := []Program{
-		{Name: Etcd, Package: etcd, Version: versions[etcd]},
-		{Name: Kwok, Package: kwok + "/cmd/kwok", Version: versions[kwok]},
+		{Name: Etcd, Package: etcd, Version: versions[etcd], Dir: test, Output: filepath.Join(bin, Etcd)},
+		{Name: Kwok, Package: kwok + "/cmd/kwok", Version: versions[kwok], Dir: test, Output: filepath.Join(bin, Kwok)},
 	}
-	for _, name := range []string{KubeScheduler, APIServer, ControllerManager} {
-		list = append(list, Program{
-			Name:        name,
-			Package:     kubernetes + "/cmd/" + name,
-			Version:     versions[kubernetes],
-			LinkerFlags: kubernetesLinkerFlags(versions[kubernetes]),
-		})
+	module, environment := test, []string(nil)
+	if !set.pinned {
+		if module, environment, err = set.prepareModule(ctx, root); err != nil {
+			return nil, err
+		}
 	}
-	for i := range list {
-		list[i].Dir = test
-		list[i].Output = filepath.Join(root, "bin", list[i].Name)
-	}
-	return append(list, certManager), nil
+	list = append(list, set.programs(bin, module, environment)...)
+	certManager, err := certManagerProgram(root)
+	return append(list, certManager), err
 }
 
 // kubernetesLinkerFlags make a binary report the version of its module. Built
@@ -137,24 +96,26 @@ func sourceDigest(dir string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)[:8]), nil
 }
 
-// findBinaries returns the binaries in dir and fails when one is missing.
-func findBinaries(dir string) (Binaries, error) {
+// findBinaries returns the binaries in dir, those of Kubernetes in a folder below
+// it, and fails when one is missing.
+func findBinaries(dir, kubernetes string) (Binaries, error) {
 	// The components run in another directory.
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Binaries{}, fmt.Errorf("finding binaries: %w", err)
 	}
-	var found Binaries
-	for name, path := range map[string]*string{
-		Etcd:              &found.Etcd,
-		APIServer:         &found.APIServer,
-		ControllerManager: &found.ControllerManager,
-		KubeScheduler:     &found.Scheduler,
-		Kwok:              &found.Kwok,
-		CertManager:       &found.CertManager,
+	found := Binaries{
+		Etcd:              filepath.Join(dir, Etcd),
+		APIServer:         filepath.Join(dir, kubernetes, APIServer),
+		ControllerManager: filepath.Join(dir, kubernetes, ControllerManager),
+		Scheduler:         filepath.Join(dir, kubernetes, KubeScheduler),
+		Kwok:              filepath.Join(dir, Kwok),
+		CertManager:       filepath.Join(dir, CertManager),
+	}
+	for _, path := range []string{
+		found.Etcd, found.APIServer, found.ControllerManager, found.Scheduler, found.Kwok, found.CertManager,
 	} {
-		*path = filepath.Join(dir, name)
-		if _, err := os.Stat(*path); err != nil {
+		if _, err := os.Stat(path); err != nil {
 			return Binaries{}, fmt.Errorf("finding binaries: %w", err)
 		}
 	}

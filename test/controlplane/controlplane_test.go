@@ -56,16 +56,16 @@ func TestSchedulerOnly(t *testing.T) {
 }
 
 func testVersion(t *testing.T, cp *ControlPlane) {
-	versions, err := moduleVersions(t.Context(), cp.root+"/test", "k8s.io/kubernetes")
+	want, err := newKubernetesSet(t.Context(), cp.root, os.Getenv(KubernetesVariable))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := cp.Clientset().Discovery().ServerVersion()
+	got, err := cp.KubernetesVersion()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := versions["k8s.io/kubernetes"]; got.GitVersion != want {
-		t.Errorf("the API server calls itself %s, want %s", got.GitVersion, want)
+	if got != want.version {
+		t.Errorf("the API server calls itself %s, want %s", got, want.version)
 	}
 }
 

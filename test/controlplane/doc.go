@@ -14,12 +14,19 @@
 // loopback only, on ports of its own, and lives in a temporary directory, so
 // any number of control planes can run side by side.
 //
+// The programs of Kubernetes have the version in test/go.mod, unless
+// GPU_BINPACKER_TEST_KUBERNETES names another one, such as 1.34.4. A test that
+// needs two versions gets each by BuildKubernetes; the first is Options.Binaries,
+// and Component.Replace and Restart put a program of the second in its place.
+//
 // Files in reading order:
 //
 //   - options.go: what a caller can choose.
 //   - controlplane.go: START HERE, Start and Stop, the order of things.
+//   - kubernetes.go, kubernetesmodule.go: the Kubernetes versions, and a module to
+//     build each from.
 //   - binaries.go, gobuild.go, repository.go: the binaries, built once from the
-//     versions in go.mod.
+//     versions in go.mod files.
 //   - component.go, process.go, process_linux.go, process_other.go: one child
 //     process, from start to the last line of its log.
 //   - etcd.go, apiserver.go, scheduler.go, controllermanager.go, kwok.go,

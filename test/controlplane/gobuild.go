@@ -41,10 +41,18 @@ type Program struct {
 	LinkerFlags string
 	// Tags are build tags, separated by commas.
 	Tags string
+	// Flags are further flags of go build.
+	Flags []string
+	// Environment is added to the environment of the go command.
+	Environment []string
 }
 
 // ensure builds the program unless its binary is up to date.
-func (p Program) ensure(ctx context.Context, out io.Writer, toolchain string) error {
+func (p Program) ensure(ctx context.Context, out io.Writer) error {
+	toolchain, err := goVersion(ctx, p.Dir, p.Environment...)
+	if err != nil {
+		return err
+	}
 	reason := p.outdated(toolchain)
 	if reason == "" {
 		fmt.Fprintln(out, strings.TrimSpace("reusing bin/"+p.Name+" "+p.Version))
@@ -113,9 +121,11 @@ func (p Program) Build(ctx context.Context, out io.Writer) error {
 // -trimpath: with it nothing of the compile cache would be shared with go test.
 func (p Program) build(ctx context.Context, out io.Writer, output string) error {
 	start := time.Now()
-	cmd := exec.CommandContext(ctx, "go", "build", "-tags", p.Tags, "-ldflags", p.linkerFlags(), "-o", output, p.Package)
+	args := append([]string{"build"}, p.Flags...)
+	args = append(args, "-tags", p.Tags, "-ldflags", p.linkerFlags(), "-o", output, p.Package)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = p.Dir
-	cmd.Env = goEnvironment()
+	cmd.Env = append(goEnvironment(), p.Environment...)
 	// The go command ends its compilers when it is interrupted, not when it
 	// is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

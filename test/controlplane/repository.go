@@ -34,7 +34,7 @@ func RepositoryRoot() (string, error) {
 // moduleVersions returns the versions of modules, path -> version, as the go.mod
 // in dir selects them.
 func moduleVersions(ctx context.Context, dir string, modules ...string) (map[string]string, error) {
-	out, err := goCommand(ctx, dir, append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}}"}, modules...)...)
+	out, err := goCommand(ctx, dir, nil, append([]string{"list", "-m", "-f", "{{.Path}} {{.Version}}"}, modules...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +46,17 @@ func moduleVersions(ctx context.Context, dir string, modules ...string) (map[str
 	return versions, nil
 }
 
-// goVersion returns the version of the Go toolchain that builds in dir.
-func goVersion(ctx context.Context, dir string) (string, error) {
-	out, err := goCommand(ctx, dir, "env", "GOVERSION")
+// goVersion returns the version of the Go toolchain that builds in dir, with
+// variables added to the environment.
+func goVersion(ctx context.Context, dir string, environment ...string) (string, error) {
+	out, err := goCommand(ctx, dir, environment, "env", "GOVERSION")
 	return strings.TrimSpace(string(out)), err
 }
 
 // moduleDir returns the directory of a module's source in the version that the
 // go.mod in dir selects. It downloads the module when that is missing.
 func moduleDir(ctx context.Context, dir, module string) (string, error) {
-	out, err := goCommand(ctx, dir, "mod", "download", "-json", module)
+	out, err := goCommand(ctx, dir, nil, "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
 	}
@@ -66,11 +67,12 @@ func moduleDir(ctx context.Context, dir, module string) (string, error) {
 	return download.Dir, nil
 }
 
-// goCommand runs the go command in dir and returns its standard output.
-func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+// goCommand runs the go command in dir, with variables added to the environment,
+// and returns its standard output.
+func goCommand(ctx context.Context, dir string, environment []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	cmd.Env = goEnvironment()
+	cmd.Env = append(goEnvironment(), environment...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -178,6 +178,7 @@ func (s *session) replayAll(ctx context.Context, systems []system.System, worklo
 	systemOptions := system.Options{
 		Binary: s.binary, ProductArgs: strings.Fields(s.productArgs), SchedulerVerbosity: s.verbosity,
 		Patient: s.patient, KeepDir: s.keep, Log: os.Stdout,
+		Plugin: len(todo[system.System{Name: system.Plugin}]) > 0,
 	}
 	if s.pods != "" {
 		pods, err := os.Create(s.pods)

@@ -35,6 +35,10 @@ type Options struct {
 	Binary string
 	// ProductArgs are appended to its command line.
 	ProductArgs []string
+	// Plugin builds and starts the scheduler with the origin's plugin, which Use
+	// needs for the system Plugin. That scheduler has the version of test/go.mod
+	// whatever the version of the control plane is.
+	Plugin bool
 	// Patient gives a call of the webhook ten seconds instead of one, and a
 	// decision one second instead of half of one: on a machine that is busy with
 	// other things, calls that miss their timeout would hide how pods are packed.
@@ -62,14 +66,18 @@ type Bed struct {
 
 // Start builds what is missing and starts the control plane, without any system.
 func Start(ctx context.Context, options Options) (*Bed, error) {
-	binary, err := buildOriginScheduler(ctx, options.Log)
-	if err != nil {
-		return nil, err
+	schedulers := []controlplane.Scheduler{stockScheduler()}
+	if options.Plugin {
+		scheduler, err := pluginScheduler(ctx, options.Log)
+		if err != nil {
+			return nil, err
+		}
+		schedulers = append(schedulers, scheduler)
 	}
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		ControllerManager: true,
 		CertManager:       true,
-		Schedulers:        schedulers(binary),
+		Schedulers:        schedulers,
 		// Cleaning up between two runs would take longer than the runs.
 		ExtraArgs: map[string][]string{controlplane.APIServer: {"--delete-collection-workers=16"}},
 		Verbosity: map[string]int{controlplane.KubeScheduler: options.SchedulerVerbosity},
@@ -125,8 +133,10 @@ func (b *Bed) Use(ctx context.Context, s System) error {
 	if s.Name == Plugin {
 		wanted, other = other, wanted
 	}
-	if err := b.Component(other).Kill(); err != nil {
-		return err
+	if b.options.Plugin {
+		if err := b.Component(other).Kill(); err != nil {
+			return err
+		}
 	}
 	if !b.Component(wanted).Running() {
 		if err := b.Component(wanted).Start(ctx); err != nil {

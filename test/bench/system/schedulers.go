@@ -64,19 +64,16 @@ profiles:
       defaultConstraints: []
 `
 
-// schedulers returns the two scheduler processes.
-func schedulers(pluginBinary string) []controlplane.Scheduler {
-	return []controlplane.Scheduler{
-		{Config: []byte(stockProfiles)},
-		{Name: originScheduler, Binary: pluginBinary, Config: []byte(pluginProfileConfig)},
-	}
+// stockScheduler is kube-scheduler with its own plugins.
+func stockScheduler() controlplane.Scheduler {
+	return controlplane.Scheduler{Config: []byte(stockProfiles)}
 }
 
-// buildOriginScheduler builds the scheduler with the origin's plugin.
-func buildOriginScheduler(ctx context.Context, out io.Writer) (string, error) {
+// pluginScheduler builds and describes the scheduler with the origin's plugin.
+func pluginScheduler(ctx context.Context, out io.Writer) (controlplane.Scheduler, error) {
 	root, err := controlplane.RepositoryRoot()
 	if err != nil {
-		return "", err
+		return controlplane.Scheduler{}, err
 	}
 	program := controlplane.Program{
 		Name:    originScheduler,
@@ -84,5 +81,8 @@ func buildOriginScheduler(ctx context.Context, out io.Writer) (string, error) {
 		Dir:     filepath.Join(root, "test"),
 		Output:  filepath.Join(root, "bin", originScheduler),
 	}
-	return program.Output, program.Build(ctx, out)
+	if err := program.Build(ctx, out); err != nil {
+		return controlplane.Scheduler{}, err
+	}
+	return controlplane.Scheduler{Name: originScheduler, Binary: program.Output, Config: []byte(pluginProfileConfig)}, nil
 }

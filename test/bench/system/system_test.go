@@ -36,13 +36,13 @@ func TestParse(t *testing.T) {
 // pods ask for.
 func TestProfiles(t *testing.T) {
 	profiles := map[string]bool{}
-	for _, scheduler := range schedulers("") {
+	for _, text := range []string{stockProfiles, pluginProfileConfig} {
 		var config struct {
 			Profiles []struct {
 				SchedulerName string `json:"schedulerName"`
 			} `json:"profiles"`
 		}
-		if err := yaml.Unmarshal(scheduler.Config, &config); err != nil {
+		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range config.Profiles {

@@ -2,10 +2,16 @@
 // does, so that a test run does not seem to hang while it builds them:
 //
 //	cd test && go run ./controlplane/cmd/build
+//
+// With -kubernetes, which can be repeated, it builds those of further Kubernetes
+// versions as well:
+//
+//	cd test && go run ./controlplane/cmd/build -kubernetes 1.34.4 -kubernetes 1.35.4
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,15 +21,31 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	// The first is the version of test/go.mod.
+	versions := []string{""}
+	flag.Func("kubernetes", "a further Kubernetes `version` to build, for example 1.34.4; can be repeated", func(text string) error {
+		versions = append(versions, text)
+		_, err := controlplane.ParseKubernetesVersion(text)
+		return err
+	})
+	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "build: unexpected argument %q; versions are given with -kubernetes\n", flag.Arg(0))
+		os.Exit(2)
+	}
+	if err := run(versions); err != nil {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		os.Exit(1)
 	}
 }
 
-func run() error {
+func run(versions []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	_, err := controlplane.Build(ctx, os.Stderr)
-	return err
+	for _, version := range versions {
+		if _, err := controlplane.BuildKubernetes(ctx, os.Stderr, version); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+)
+
+// GitHub's workflow and .ci/run name versions themselves: a workflow cannot ask for
+// the list without building what knows it.
+func TestVersionsOfContinuousIntegration(t *testing.T) {
+	want, err := controlplane.TestedKubernetes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join("..", "..", ".github", "workflows", "ci.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Jobs map[string]struct {
+			Strategy struct {
+				Matrix map[string][]string `json:"matrix"`
+			} `json:"strategy"`
+		} `json:"jobs"`
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, workflow.Jobs["versions"].Strategy.Matrix["version"]); diff != "" {
+		t.Errorf("matrix of the job versions in ci.yaml (-want +got):\n%s", diff)
+	}
+	if text, err = os.ReadFile(filepath.Join("..", "..", ".ci", "run")); err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`\bversion=([0-9.]+)`).FindSubmatch(text)
+	if match == nil || !slices.Contains(want, string(match[1])) {
+		t.Errorf(".ci/run tests Kubernetes %q, want one of %v", match, want)
+	}
+}
