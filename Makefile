@@ -106,6 +106,12 @@ SUITES ?=
 test-versions: ## Test on Kubernetes VERSIONS='1.34.4 1.36.3', by default on all in docs/compatibility.md, and write the table there.
 	cd test && $(GO) run ./versions $(if $(VERSIONS),-versions '$(VERSIONS)') $(if $(SUITES),-suites '$(SUITES)')
 
+# OLD and NEW are Kubernetes versions, FROM a commit of gpu-binpacker.
+.PHONY: test-upgrade
+test-upgrade: testbed ## Upgrade control plane (OLD= to NEW=) and gpu-binpacker (FROM=, and back) under a running webhook; 5 minutes once built.
+	cd test && $(GO) run ./controlplane/cmd/build -kubernetes $(or $(OLD),1.35.4) -kubernetes $(or $(NEW),1.36.3)
+	cd test && $(GO) test -tags upgrade -count=1 -v -timeout 40m $(TESTFLAGS) ./upgrade -old $(or $(OLD),1.35.4) -new $(or $(NEW),1.36.3) -from $(or $(FROM),HEAD~1)
+
 ##@ Build
 
 .PHONY: build

@@ -70,7 +70,7 @@ func (u ResourceUse) Free() int64 { return max(u.Allocatable-u.Allocated, 0) }
 // Explain tells what Decide would go by for a pod. It looks at every node, so it is
 // for people, not for admission. The pod is not changed and nothing is reserved.
 func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
-	r.DryRun = true
+	r.DryRun, r.Pod = true, s.version.stored(r.Pod)
 	e := Explanation{Decision: s.Decide(ctx, r)}
 	demand, reason := NewDemand(r.Pod, s.cfg.Resources)
 	if reason != ReasonNone || tooManyConstraints(r.Pod) {

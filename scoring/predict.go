@@ -32,6 +32,7 @@ type NodePoints struct {
 // is not changed, and nothing is reserved for it. The reason is that of Decide: a
 // pinned pod has points too, any other reason leaves none.
 func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
+	pod = s.version.stored(pod)
 	demand, reason := NewDemand(pod, s.cfg.Resources)
 	if reason == ReasonNone && !s.index.Synced() {
 		reason = ReasonNotSynced

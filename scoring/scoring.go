@@ -98,6 +98,7 @@ const optimisticTries = 4
 // nothing for gets a decision with a reason. When the context ends, so does the
 // decision, with ReasonTimeout and no reservation.
 func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
+	r.Pod = s.version.stored(r.Pod)
 	demand, reason := NewDemand(r.Pod, s.cfg.Resources)
 	if reason == ReasonNone && !s.index.Synced() {
 		reason = ReasonNotSynced

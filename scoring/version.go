@@ -6,14 +6,19 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// formulas are what differs between versions of kube-scheduler in the points that
-// its plugins give. Sources: k8s.io/kubernetes pkg/scheduler/framework/plugins of
-// 1.33 to 1.37; package test/agreement/binary compares the model with the scheduler
-// of each version.
+// formulas are what differs between versions of Kubernetes in what a pod asks for and
+// in the points that the scheduler's plugins give. Sources: k8s.io/kubernetes
+// pkg/scheduler/framework/plugins and pkg/api/pod of 1.33 to 1.37; package
+// test/agreement/binary compares the model with the scheduler of each version.
 type formulas struct {
+	// podLevelResources: spec.resources of a pod counts, since 1.34. Before, the API
+	// server drops it, but only after admission, so that we see it.
+	podLevelResources bool
 	// balanceGain: NodeResourcesBalancedAllocation compares a node's balance before
 	// and after placement, since 1.36 (kubernetes PR 135573). Only the balance after
 	// placement counted before.
@@ -25,14 +30,15 @@ type formulas struct {
 
 func formulasOf(v config.MinorVersion) formulas {
 	return formulas{
-		balanceGain:      v.AtLeast(config.MinorVersion{Major: 1, Minor: 36}),
-		imageVolumes:     v.AtLeast(config.MinorVersion{Major: 1, Minor: 36}),
-		volumesInDivisor: v.AtLeast(config.MinorVersion{Major: 1, Minor: 37}),
+		podLevelResources: v.AtLeast(config.MinorVersion{Major: 1, Minor: 34}),
+		balanceGain:       v.AtLeast(config.MinorVersion{Major: 1, Minor: 36}),
+		imageVolumes:      v.AtLeast(config.MinorVersion{Major: 1, Minor: 36}),
+		volumesInDivisor:  v.AtLeast(config.MinorVersion{Major: 1, Minor: 37}),
 	}
 }
 
-// SameFormulas tells whether the schedulers of two versions give every node the same
-// points, as far as the model goes.
+// SameFormulas tells whether two versions give every node the same points for a pod,
+// as far as the model goes.
 func SameFormulas(a, b config.MinorVersion) bool { return formulasOf(a) == formulasOf(b) }
 
 // VersionSource is where the version of the scheduler is known from.
@@ -145,4 +151,14 @@ func (v *SchedulerVersion) current() []formulas {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.formulas
+}
+
+// stored returns a pod as the API server of the newest version that counts keeps it.
+func (v *SchedulerVersion) stored(pod *corev1.Pod) *corev1.Pod {
+	if pod.Spec.Resources == nil || v.current()[0].podLevelResources {
+		return pod
+	}
+	kept := *pod
+	kept.Spec.Resources = nil
+	return &kept
 }

@@ -15,11 +15,12 @@ func minor(n uint) config.MinorVersion { return config.MinorVersion{Major: 1, Mi
 func TestFormulasOf(t *testing.T) {
 	for version, want := range map[config.MinorVersion]formulas{
 		minor(33):            {},
-		minor(35):            {},
-		minor(36):            {balanceGain: true, imageVolumes: true},
-		minor(37):            {balanceGain: true, imageVolumes: true, volumesInDivisor: true},
-		minor(99):            {balanceGain: true, imageVolumes: true, volumesInDivisor: true},
-		{Major: 2, Minor: 0}: {balanceGain: true, imageVolumes: true, volumesInDivisor: true},
+		minor(34):            {podLevelResources: true},
+		minor(35):            {podLevelResources: true},
+		minor(36):            {podLevelResources: true, balanceGain: true, imageVolumes: true},
+		minor(37):            {podLevelResources: true, balanceGain: true, imageVolumes: true, volumesInDivisor: true},
+		minor(99):            {podLevelResources: true, balanceGain: true, imageVolumes: true, volumesInDivisor: true},
+		{Major: 2, Minor: 0}: {podLevelResources: true, balanceGain: true, imageVolumes: true, volumesInDivisor: true},
 	} {
 		if got := formulasOf(version); got != want {
 			t.Errorf("%v: got %+v, want %+v", version, got, want)
@@ -123,6 +124,25 @@ func TestWeightsAreRightForBothVersions(t *testing.T) {
 		if diff := cmp.Diff(step.want, weights()); diff != "" {
 			t.Errorf("weights after %v (-want +got):\n%s", step.see, diff)
 		}
+	}
+}
+
+// The API server of 1.33 drops what a pod asks for as a whole, after admission.
+func TestPodLevelResourcesByVersion(t *testing.T) {
+	pod := gpuPod("p", usual, func(p *corev1.Pod) {
+		p.Spec.Resources = &corev1.ResourceRequirements{Requests: list("cpu", "1000")}
+	})
+	for version, want := range map[string]Reason{"1.33": ReasonNone, "1.34": ReasonNothingFits} {
+		c := newCluster(t, func(cfg *config.Configuration) { cfg.Scheduler.KubernetesVersion = version }, gpuNode("n", list(nvidia, "8")), gpuNode("m", list(nvidia, "8")))
+		if d := c.decide(pod); d.Reason != want {
+			t.Errorf("%s: reason %q, want %q", version, d.Reason, want)
+		}
+		if _, reason := c.Predict(pod); reason != want {
+			t.Errorf("%s: predicted with reason %q, want %q", version, reason, want)
+		}
+	}
+	if pod.Spec.Resources == nil {
+		t.Error("the pod was changed")
 	}
 }
 

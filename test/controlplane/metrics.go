@@ -42,6 +42,19 @@ func (m Metrics) Sum(name string, labels map[string]string) float64 {
 	return sum
 }
 
+// Labels returns the labels of each series of a family, name -> value.
+func (m Metrics) Labels(name string) []map[string]string {
+	var all []map[string]string
+	for _, metric := range m[name].GetMetric() {
+		labels := map[string]string{}
+		for _, pair := range metric.Label {
+			labels[pair.GetName()] = pair.GetValue()
+		}
+		all = append(all, labels)
+	}
+	return all
+}
+
 // hasLabels reports whether a metric has all the labels.
 func hasLabels(metric *dto.Metric, labels map[string]string) bool {
 	found := 0
