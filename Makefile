@@ -99,6 +99,11 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
+# The tag keeps it out of make test, since it takes minutes.
+.PHONY: test-profiles
+test-profiles: testbed ## Show the packing under other profiles of the scheduler than its default one; 5 minutes.
+	cd test && $(GO) test -count=1 -v -timeout 30m -tags profiles $(TESTFLAGS) ./profiles
+
 ##@ Build
 
 .PHONY: build
