@@ -112,6 +112,11 @@ test-upgrade: testbed ## Upgrade control plane (OLD= to NEW=) and gpu-binpacker 
 	cd test && $(GO) run ./controlplane/cmd/build -kubernetes $(or $(OLD),1.35.4) -kubernetes $(or $(NEW),1.36.3)
 	cd test && $(GO) test -tags upgrade -count=1 -v -timeout 40m $(TESTFLAGS) ./upgrade -old $(or $(OLD),1.35.4) -new $(or $(NEW),1.36.3) -from $(or $(FROM),HEAD~1)
 
+# The tag keeps it out of make test, since it takes minutes.
+.PHONY: test-profiles
+test-profiles: testbed ## Show the packing under other profiles of the scheduler than its default one; 5 minutes.
+	cd test && $(GO) test -count=1 -v -timeout 30m -tags profiles $(TESTFLAGS) ./profiles
+
 ##@ Build
 
 .PHONY: build

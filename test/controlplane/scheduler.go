@@ -16,24 +16,23 @@ const (
 	clientBurst = 2000
 )
 
+// schedulerUser is who schedulers are to the API server.
+const schedulerUser = "system:kube-scheduler"
+
 // scheduler describes a scheduler.
 func (cp *ControlPlane) scheduler(scheduler Scheduler) (*Component, error) {
 	port, err := cp.ports.reserve()
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := cp.kubeconfigFor("system:kube-scheduler")
+	kubeconfig, err := cp.kubeconfigFor(schedulerUser)
 	if err != nil {
 		return nil, err
 	}
-	config, err := schedulerConfig(scheduler.Config, kubeconfig)
-	if err != nil {
-		return nil, fmt.Errorf("configuring %s: %w", scheduler.Name, err)
+	if err := cp.ConfigureScheduler(scheduler.Name, scheduler.Config); err != nil {
+		return nil, err
 	}
-	file := cp.path(scheduler.Name + ".yaml")
-	if err := os.WriteFile(file, config, privateFileMode); err != nil {
-		return nil, fmt.Errorf("configuring %s: %w", scheduler.Name, err)
-	}
+	file := cp.schedulerConfigFile(scheduler.Name)
 	url := "https://" + loopback(port)
 	cp.addresses[scheduler.Name] = url
 	ready := func(ctx context.Context) error { return cp.get(ctx, url+"/readyz") }
@@ -49,6 +48,26 @@ func (cp *ControlPlane) scheduler(scheduler Scheduler) (*Component, error) {
 	}, scheduler.Args...)
 	return cp.component(scheduler.Name, scheduler.Binary, ready, args...), nil
 }
+
+// ConfigureScheduler writes the configuration that a scheduler reads at its next
+// start. config is what Scheduler.Config is.
+func (cp *ControlPlane) ConfigureScheduler(name string, config []byte) error {
+	kubeconfig, err := cp.kubeconfigFor(schedulerUser)
+	if err != nil {
+		return err
+	}
+	completed, err := schedulerConfig(config, kubeconfig)
+	if err != nil {
+		return fmt.Errorf("configuring %s: %w", name, err)
+	}
+	if err := os.WriteFile(cp.schedulerConfigFile(name), completed, privateFileMode); err != nil {
+		return fmt.Errorf("configuring %s: %w", name, err)
+	}
+	return nil
+}
+
+// schedulerConfigFile is the configuration file of a scheduler.
+func (cp *ControlPlane) schedulerConfigFile(name string) string { return cp.path(name + ".yaml") }
 
 // schedulerConfig completes a KubeSchedulerConfiguration with the connection to
 // the API server. Everything else stays as the caller wrote it.

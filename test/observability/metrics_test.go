@@ -47,7 +47,9 @@ func ours(t *testing.T) map[string]metric {
 	metrics := webhook.NewMetrics(registry)
 	webhook.RegisterIndex(registry, index)
 	webhook.NewCallCheck(registry, metrics, index, logr.Discard())
-	handler := webhook.NewHandler(cfg, scoring.NewScorer(cfg, index), metrics, logr.Discard())
+	scorer := scoring.NewScorer(cfg, index)
+	webhook.RegisterSchedulerVersion(registry, scorer.Version())
+	handler := webhook.NewHandler(cfg, scorer, metrics, logr.Discard())
 	server := webhook.NewServer(handler, metrics, logr.Discard(), cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
 	webhook.RegisterCertificate(registry, webhook.NewListener(cfg.Server, server, logr.Discard()))
 

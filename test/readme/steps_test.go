@@ -34,6 +34,7 @@ var steps = map[string]step{
 	"make bench-scale":                  {why: "takes ten minutes", instead: printOnly},
 	"make bench-e2e E2EFLAGS='-runs 3'": {why: "takes minutes", instead: printOnly},
 	"make test-faults":                  {why: "takes ten minutes; make test has the short form", instead: printOnly},
+	"make test-profiles":                {why: "takes five minutes", instead: printOnly},
 	"make soak":                         {why: "takes half an hour", instead: printOnly},
 
 	"bin/gpu-binpacker report --html report.html": {after: reported},

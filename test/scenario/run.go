@@ -54,7 +54,7 @@ func run(ctx context.Context, c *Cluster, s Scenario, enabled bool, attempt int,
 	if err := c.CreateNamespace(ctx, name, labels); err != nil {
 		return Placement{}, err
 	}
-	st := &Stage{stage{cluster: c, namespace: name, nodes: make([]*corev1.Node, s.Nodes)}}
+	st := &Stage{stage{cluster: c, namespace: name, schedulerName: s.SchedulerName, nodes: make([]*corev1.Node, s.Nodes)}}
 	for i := range st.nodes {
 		st.nodes[i] = controlplane.Node(fmt.Sprintf("%s-%02d", s.Name, i), nodeAllocatable(s.GPUs))
 	}
@@ -107,8 +107,10 @@ func (s *Stage) Empty(ctx context.Context, node string) error {
 type stage struct {
 	cluster   *Cluster
 	namespace string
-	nodes     []*corev1.Node
-	pods      int
+	// schedulerName is that of all pods.
+	schedulerName string
+	nodes         []*corev1.Node
+	pods          int
 }
 
 // place puts a pod on a node, past the scheduler, as existing load.
@@ -169,7 +171,7 @@ func (s *stage) pod(gpus int) *corev1.Pod {
 	resources := podResources(gpus)
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", s.pods), Namespace: s.namespace},
-		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+		Spec: corev1.PodSpec{SchedulerName: s.schedulerName, Containers: []corev1.Container{{
 			Name:      "train",
 			Image:     "train:1",
 			Resources: corev1.ResourceRequirements{Requests: resources, Limits: resources},

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -16,6 +17,8 @@ type Scenario struct {
 	Nodes, GPUs int
 	// Ideal is the fewest nodes that can hold the workload.
 	Ideal int
+	// SchedulerName is the spec.schedulerName of its pods. Default: they name none.
+	SchedulerName string
 	// play creates the workload, step by step.
 	play func(context.Context, *stage) error
 	// Check returns an error when the placement is not the packed one.
@@ -69,18 +72,38 @@ func FourPods() Scenario {
 }
 
 // Burst is a ReplicaSet of 64 one-GPU pods, created at once.
-func Burst() Scenario {
+func Burst() Scenario { return BurstOn(16, 64) }
+
+// BurstOn is a ReplicaSet of one-GPU pods, created at once, on nodes with 8 GPUs.
+func BurstOn(nodes, pods int) Scenario {
 	return Scenario{
 		Name:  "burst",
-		Title: "a ReplicaSet of 64 one-GPU pods, created at once, on 16 nodes with 8 GPUs",
+		Title: fmt.Sprintf("a ReplicaSet of %d one-GPU pods, created at once, on %d nodes with 8 GPUs", pods, nodes),
+		Nodes: nodes, GPUs: 8, Ideal: (pods + 7) / 8,
+		play:  func(ctx context.Context, s *stage) error { return s.replicaSet(ctx, int32(pods), 1) },
+		Check: usesExactly((pods + 7) / 8),
+	}
+}
+
+// OneByOne are 64 one-GPU pods on 16 nodes with 8 GPUs, each created when the last
+// one is placed.
+func OneByOne() Scenario {
+	return Scenario{
+		Name:  "one-by-one",
+		Title: "64 one-GPU pods, one after another, on 16 nodes with 8 GPUs",
 		Nodes: 16, GPUs: 8, Ideal: 8,
-		play: func(ctx context.Context, s *stage) error { return s.replicaSet(ctx, 64, 1) },
-		Check: func(p Placement) error {
-			if p.Pending > 0 || p.NodesUsed() != 8 {
-				return fmt.Errorf("%d nodes used and %d pods pending, not 8 and 0", p.NodesUsed(), p.Pending)
-			}
-			return nil
-		},
+		play:  func(ctx context.Context, s *stage) error { return s.sequence(ctx, slices.Repeat([]int{1}, 64)...) },
+		Check: usesExactly(8),
+	}
+}
+
+// usesExactly checks that all pods are placed, on so many nodes.
+func usesExactly(nodes int) func(Placement) error {
+	return func(p Placement) error {
+		if p.Pending > 0 || p.NodesUsed() != nodes {
+			return fmt.Errorf("%d nodes used and %d pods pending, not %d and 0", p.NodesUsed(), p.Pending, nodes)
+		}
+		return nil
 	}
 }
 
