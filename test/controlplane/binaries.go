@@ -26,28 +26,21 @@ type Binaries struct {
 	CertManager       string
 }
 
-// programs lists what the binaries of a set are built from, cheapest first, with
+// programs lists the binaries that are the same for all Kubernetes versions, with
 // the versions that the go.mod files select.
-func programs(ctx context.Context, root string, set kubernetesSet) ([]Program, error) {
+func programs(ctx context.Context, root string) ([]Program, error) {
 	test, bin := filepath.Join(root, "test"), filepath.Join(root, "bin")
 	const etcd, kwok = "go.etcd.io/etcd/server/v3", "sigs.k8s.io/kwok"
 	versions, err := moduleVersions(ctx, test, etcd, kwok)
 	if err != nil {
 		return nil, err
 	}
-	list := []Program{
+	certManager, err := certManagerProgram(root)
+	return []Program{
 		{Name: Etcd, Package: etcd, Version: versions[etcd], Dir: test, Output: filepath.Join(bin, Etcd)},
 		{Name: Kwok, Package: kwok + "/cmd/kwok", Version: versions[kwok], Dir: test, Output: filepath.Join(bin, Kwok)},
-	}
-	module, environment := test, []string(nil)
-	if !set.pinned {
-		if module, environment, err = set.prepareModule(ctx, root); err != nil {
-			return nil, err
-		}
-	}
-	list = append(list, set.programs(bin, module, environment)...)
-	certManager, err := certManagerProgram(root)
-	return append(list, certManager), err
+		certManager,
+	}, err
 }
 
 // kubernetesLinkerFlags make a binary report the version of its module. Built

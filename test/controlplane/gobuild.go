@@ -47,6 +47,26 @@ type Program struct {
 	Environment []string
 }
 
+// ensureAll builds those of the listed programs that are not up to date. Nobody else
+// builds into dir meanwhile.
+func ensureAll(ctx context.Context, out io.Writer, dir string, list func() ([]Program, error)) error {
+	unlock, err := lockDir(ctx, dir, out)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	programs, err := list()
+	if err != nil {
+		return err
+	}
+	for _, program := range programs {
+		if err := program.ensure(ctx, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ensure builds the program unless its binary is up to date.
 func (p Program) ensure(ctx context.Context, out io.Writer) error {
 	toolchain, err := goVersion(ctx, p.Dir, p.Environment...)

@@ -92,9 +92,20 @@ func (s kubernetesSet) folder() string {
 	return filepath.Join("kubernetes", s.version)
 }
 
-// programs describes the programs. module is the directory of the go.mod that
+// programs lists the programs that the version in go.mod selects: test/go.mod for
+// the pinned set, else one that is generated.
+func (s kubernetesSet) programs(ctx context.Context, root string) ([]Program, error) {
+	bin := filepath.Join(root, "bin")
+	if s.pinned {
+		return s.programsOf(bin, filepath.Join(root, "test"), nil), nil
+	}
+	module, environment, err := s.prepareModule(ctx, root)
+	return s.programsOf(bin, module, environment), err
+}
+
+// programsOf describes the programs. module is the directory of the go.mod that
 // selects the versions, environment what the go command needs besides.
-func (s kubernetesSet) programs(bin, module string, environment []string) []Program {
+func (s kubernetesSet) programsOf(bin, module string, environment []string) []Program {
 	var list []Program
 	for _, name := range kubernetesPrograms {
 		program := Program{
@@ -145,19 +156,15 @@ func BuildKubernetes(ctx context.Context, out io.Writer, version string) (Binari
 		return findBinaries(dir, set.folder())
 	}
 	bin := filepath.Join(root, "bin")
-	unlock, err := lockDir(ctx, bin, out)
+	err = ensureAll(ctx, out, bin, func() ([]Program, error) { return programs(ctx, root) })
 	if err != nil {
 		return Binaries{}, err
 	}
-	defer unlock()
-	programs, err := programs(ctx, root, set)
+	// The lock is that of the set's folder: a build of minutes must not keep tests of
+	// other versions waiting.
+	err = ensureAll(ctx, out, filepath.Join(bin, set.folder()), func() ([]Program, error) { return set.programs(ctx, root) })
 	if err != nil {
 		return Binaries{}, err
-	}
-	for _, program := range programs {
-		if err := program.ensure(ctx, out); err != nil {
-			return Binaries{}, err
-		}
 	}
 	return findBinaries(bin, set.folder())
 }

@@ -76,7 +76,7 @@ func TestKubernetesPrograms(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			for i, program := range tc.set.programs("bin", "module", nil) {
+			for i, program := range tc.set.programsOf("bin", "module", nil) {
 				want := Program{
 					Name: tc.names[i], Package: "k8s.io/kubernetes/cmd/" + filepath.Base(tc.names[i]), Version: tc.set.version,
 					Dir: "module", Output: filepath.Join("bin", tc.names[i]), LinkerFlags: kubernetesLinkerFlags(tc.set.version),
