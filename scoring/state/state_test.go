@@ -115,6 +115,34 @@ func TestIndex(t *testing.T) {
 	}
 }
 
+// A state is decided about by the version of its own API server, unless the
+// configuration names one.
+func TestScorerGoesByTheVersionOfTheState(t *testing.T) {
+	for name, tc := range map[string]struct {
+		server, configured string
+		want               string
+		source             scoring.VersionSource
+	}{
+		"its own":       {server: "v1.34.4-eks-113cf36", want: "1.34", source: scoring.VersionServer},
+		"configured":    {server: "v1.34.4", configured: "1.37", want: "1.37", source: scoring.VersionConfigured},
+		"none":          {want: config.NewestVersion.String(), source: scoring.VersionAssumed},
+		"not a version": {server: "unknown", want: config.NewestVersion.String(), source: scoring.VersionAssumed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, cfg := example(), config.Default()
+			s.ServerVersion, cfg.Scheduler.KubernetesVersion = tc.server, tc.configured
+			index, err := s.Index(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			version := s.Scorer(cfg, index).Version()
+			if got := version.Held()[0].String(); got != tc.want || version.Source() != tc.source {
+				t.Errorf("goes by %s, %s; want %s, %s", got, version.Source(), tc.want, tc.source)
+			}
+		})
+	}
+}
+
 // Hashing leaves no name, and every decision as it was but for the names.
 func TestHash(t *testing.T) {
 	s := example()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
@@ -88,4 +89,27 @@ func BenchmarkDecideParallel(b *testing.B) {
 			product.scorer.Decide(b.Context(), scoring.Request{Pod: pod, Namespace: cluster.Namespace, UID: "u", DryRun: true})
 		}
 	})
+}
+
+// For ten minutes after an upgrade of the control plane weights are right for two
+// versions; beside one version.
+func BenchmarkDecideVersions(b *testing.B) {
+	for _, minors := range [][]uint{{36}, {35, 36}} {
+		b.Run(fmt.Sprint(len(minors)), func(b *testing.B) {
+			product, err := newOurs(&cluster.Shapes[0], 5000)
+			if err != nil {
+				b.Fatal(err)
+			}
+			for _, minor := range minors {
+				product.scorer.Version().See(config.MinorVersion{Major: 1, Minor: minor})
+			}
+			pod := cluster.Shapes[0].Incoming()
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := cluster.Shapes[0].CheckTarget(product.Decide(pod)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
