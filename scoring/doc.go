@@ -21,7 +21,7 @@
 //   - version.go: which versions of the scheduler count, and what differs between them
 //   - model.go: what the scheduler's other plugins will say about a node
 //   - strategy.go: how NodeResourcesFit scores one resource
-//   - weights.go: from order to weights
+//   - weights.go, chain.go: from order to weights
 //   - predict.go: the model of the scheduler, made visible
 //   - spread.go: where the scheduler would put pods without us, to compare with
 //   - explain.go: everything a decision goes by, for people

@@ -1,0 +1,200 @@
+package scoring
+
+import (
+	"math"
+	"slices"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
+)
+
+// chain gives ranked nodes weights such that the scheduler fills them in order.
+// The scheduler's total for a node is
+//
+//	a * floor(100 * t / max t) + o
+//
+// with t the sum of matching preferred weights, the maximum over the feasible
+// nodes, a the weight of its NodeAffinity plugin and o the points of all other
+// plugins. While node k is the first feasible one of the list its t is the
+// maximum, so it beats a later node l if
+//
+//	a * (100 - 100 * t(l)/t(k)) >= o_max(l) - o_min(k) + margin
+//
+// which gives t(l) = floor(t(k) * (1 - g/100)) with
+// g = ceil((o_max(l) - o_min(k) + margin) / a). It must hold for every k before
+// l: when k is full the maximum falls to the next node and everything rescales. And
+// it must hold by the formulas of every version that the scheduler may be of.
+type chain struct {
+	cfg *config.Configuration
+	// points are the ranges of o in rank order, by each of the formulas.
+	points [][]pointRange
+	// shared is the sum of the user's own weights that all these nodes match, and
+	// counts in t; first is our weight for the first node, at least 1.
+	shared, first int64
+}
+
+// weigh returns the weights, of at least 1 each. Nodes beyond the configured
+// number of terms are the tail.
+func (c *chain) weigh() weighed {
+	nodes := len(c.points[0])
+	head := min(nodes, c.cfg.Weights.MaxTerms)
+	if c.cfg.Weights.Weighting == config.WeightingEqual {
+		return c.equal(head)
+	}
+	totals := make([]int64, 0, usualTerms)
+	for l := range head {
+		total := c.total(totals, l)
+		if total-c.shared < 1 {
+			break // the rest would have none either
+		}
+		totals = append(totals, total)
+	}
+	if nodes == head {
+		return c.listed(totals, nil, 0)
+	}
+	return c.withTail(totals)
+}
+
+// total is t(l), given those of all nodes before it.
+func (c *chain) total(totals []int64, l int) int64 {
+	if len(totals) == 0 {
+		return c.shared + c.first
+	}
+	a, margin := c.cfg.Scheduler.PluginWeights.NodeAffinity, c.cfg.Weights.Margin
+	total := totals[len(totals)-1] - 1
+	for _, points := range c.points {
+		for k := range totals {
+			if k+1 < len(totals) && points[k].min == points[k+1].min {
+				continue // the same gap from the larger total allows more, or both nothing
+			}
+			gap := ceilDiv(points[l].max-points[k].min+margin, a)
+			total = min(total, floorDiv(totals[k]*(100-gap), 100))
+		}
+	}
+	return total
+}
+
+// least is the least that the other plugins give a node by any of the formulas.
+func (c *chain) least(k int) int64 {
+	least := c.points[0][k].min
+	for _, points := range c.points[1:] {
+		least = min(least, points[k].min)
+	}
+	return least
+}
+
+// sameMost tells whether the most that the other plugins give two nodes is the same
+// by each of the formulas.
+func (c *chain) sameMost(k, l int) bool {
+	for _, points := range c.points {
+		if points[k].max != points[l].max {
+			return false
+		}
+	}
+	return true
+}
+
+// withTail adds the tail: one weight, the largest that is right for all of its
+// nodes. The ordered nodes may have used up all weights; then the last ones, at
+// most half, give way and join the tail, since that every part of the cluster has
+// a listed node matters more than the order of the last few.
+func (c *chain) withTail(totals []int64) weighed {
+	tail, common := c.tail(totals)
+	if len(totals)+len(tail) == len(c.points[0]) {
+		return c.listed(totals, tail, common)
+	}
+	kept := (len(totals) + 1) / 2
+	most, _ := c.tail(totals[:kept])
+	for len(totals)+len(tail) < kept+len(most) {
+		totals = totals[:len(totals)-1]
+		tail, common = c.tail(totals)
+	}
+	return c.listed(totals, tail, common)
+}
+
+// tail returns those nodes beyond the ordered ones that can have a weight below
+// all totals of these, and the largest that they can have in common.
+func (c *chain) tail(totals []int64) (nodes []int, common int64) {
+	common = math.MaxInt64
+	nodes = make([]int, 0, len(c.points[0])-len(totals))
+	var weight int64
+	for l := len(totals); l < len(c.points[0]); l++ {
+		if l == len(totals) || !c.sameMost(l, l-1) { // most are alike
+			weight = c.total(totals, l) - c.shared
+		}
+		if weight >= 1 {
+			common = min(common, weight)
+			nodes = append(nodes, l)
+		}
+	}
+	return nodes, common
+}
+
+// listed puts the ordered nodes and the tail together.
+func (c *chain) listed(totals []int64, tail []int, common int64) weighed {
+	n := len(totals) + len(tail)
+	w := weighed{tail: len(tail), listed: make([]int, 0, n), weights: make([]int64, 0, n)}
+	for l, total := range totals {
+		w.listed, w.weights = append(w.listed, l), append(w.weights, total-c.shared)
+	}
+	for _, l := range tail {
+		w.listed, w.weights = append(w.listed, l), append(w.weights, common)
+	}
+	return w
+}
+
+// equal gives the first n nodes the same weight.
+func (c *chain) equal(n int) weighed {
+	w := weighed{}
+	for i := range n {
+		w.listed, w.weights = append(w.listed, i), append(w.weights, c.first)
+	}
+	return w
+}
+
+// unlistedMayWin tells whether a feasible node without a term may beat the first
+// listed one now.
+func (c *chain) unlistedMayWin(ms models, f found, ranked []candidate, w weighed) bool {
+	// Candidates that the search did not visit are of pods without preferences.
+	if !f.complete && c.mayLose(w.weights[0], 0, ms[0].most()) {
+		return true
+	}
+	if len(w.listed) == len(f.candidates) {
+		return false
+	}
+	mayLose := false
+	for i := range f.candidates {
+		u := &f.candidates[i]
+		if i == 0 || u.userScore != f.candidates[i-1].userScore || !sameToModel(u, &f.candidates[i-1]) {
+			mayLose = c.mayLose(w.weights[0], u.userScore, ms.mostPoints(u))
+		}
+		if mayLose && !w.lists(ranked, u) {
+			return true
+		}
+	}
+	return false
+}
+
+// lists tells whether a candidate is among the nodes with a weight.
+func (w *weighed) lists(ranked []candidate, u *candidate) bool {
+	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].name == u.name })
+}
+
+// mayLose tells whether the first node, with its weight, may be beaten by one that
+// has only the user's weights and at most so many points from the other plugins.
+func (c *chain) mayLose(weight, userScore, points int64) bool {
+	a := c.cfg.Scheduler.PluginWeights.NodeAffinity
+	lead := a * (maxNodeScore - maxNodeScore*userScore/(c.shared+weight))
+	return lead-(points-c.least(0)) < c.cfg.Weights.Margin
+}
+
+// ceilDiv and floorDiv divide by a positive number, towards plus and minus
+// infinity.
+func ceilDiv(x, y int64) int64 { return -floorDiv(-x, y) }
+
+func floorDiv(x, y int64) int64 {
+	q := x / y
+	if x%y < 0 {
+		q--
+	}
+	return q
+}
