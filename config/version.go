@@ -14,9 +14,14 @@ type MinorVersion struct {
 	Major, Minor uint
 }
 
-// NewestVersion is the newest version whose scheduler the model was compared with,
-// and what is assumed as long as the cluster's own is not known.
-var NewestVersion = MinorVersion{1, 37}
+var (
+	// OldestVersion and NewestVersion are the oldest and the newest version whose
+	// scheduler the model was compared with, by `make test-versions`.
+	OldestVersion = MinorVersion{1, 33}
+	// NewestVersion is also what is assumed as long as the cluster's own version is not
+	// known.
+	NewestVersion = MinorVersion{1, 37}
+)
 
 // ParseMinorVersion reads "major.minor", such as "1.36", as a person writes it in a
 // configuration. Anything else is an error.

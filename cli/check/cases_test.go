@@ -32,7 +32,8 @@ func kubernetesCases() map[string]broken {
 		"old API server": {"GB101", func(_ *testing.T, b *bed) {
 			b.version = "v1.29.14-gke.100"
 		}, Failure, "1.29.14", "upgrade to 1.30"},
-		"vendor's version": {"GB101", func(_ *testing.T, b *bed) { b.version = "v1.30.1-eks-036c24b" }, OK, "1.30.1", ""},
+		"vendor's version":   {"GB101", func(_ *testing.T, b *bed) { b.version = "v1.34.1-eks-036c24b" }, OK, "1.34.1", ""},
+		"version not tested": {"GB101", func(_ *testing.T, b *bed) { b.version = "v1.32.13-gke.1" }, Warning, "tested on " + config.OldestVersion.String(), "compatibility.md#kubernetes"},
 		"unreachable": {"GB101", func(_ *testing.T, b *bed) {
 			b.broken = map[string]bool{"get version": true}
 		}, Failure, "connection refused", "kubectl version"},

@@ -21,6 +21,9 @@ func checkVersion(_ context.Context, c *cluster) verdict {
 	case v.LessThan(oldest):
 		return fail("it is %s, where matchConditions, the webhook's filter, are missing", v).
 			fix("# upgrade to 1.30 or newer", "kubectl version")
+	case !minorOf(v).AtLeast(config.OldestVersion):
+		return warn("it is %s; gpu-binpacker is tested on %s and newer", v, config.OldestVersion).
+			fix("# what is tested: docs/compatibility.md#kubernetes", "kubectl version")
 	}
 	return ok("%s", v)
 }
@@ -44,7 +47,7 @@ func checkModelVersion(ctx context.Context, c *cluster) verdict {
 	if err != nil {
 		return skip("needs GB101")
 	}
-	server := config.MinorVersion{Major: v.Major(), Minor: v.Minor()}
+	server := minorOf(v)
 	configured := c.assumed(ctx).Scheduler.KubernetesVersion
 	if configured == "" {
 		if !config.NewestVersion.AtLeast(server) {
@@ -62,6 +65,10 @@ func checkModelVersion(ctx context.Context, c *cluster) verdict {
 	return warn("scheduler.kubernetesVersion is %s, but the cluster runs %s, whose scheduler has other formulas, so weights may not win", model, server).
 		fix("# remove this line, see docs/operating.md#changing-the-configuration:",
 			"kubernetesVersion: \""+configured+"\"")
+}
+
+func minorOf(v *version.Version) config.MinorVersion {
+	return config.MinorVersion{Major: v.Major(), Minor: v.Minor()}
 }
 
 // installedKinds are the kinds of an installation: group, resource and whether

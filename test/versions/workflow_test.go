@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 )
 
@@ -43,5 +44,18 @@ func TestVersionsOfContinuousIntegration(t *testing.T) {
 	match := regexp.MustCompile(`\bversion=([0-9.]+)`).FindSubmatch(text)
 	if match == nil || !slices.Contains(want, string(match[1])) {
 		t.Errorf(".ci/run tests Kubernetes %q, want one of %v", match, want)
+	}
+}
+
+// The oldest and the newest version that the product names are those that are tested.
+func TestVersionsOfTheProduct(t *testing.T) {
+	tested, err := controlplane.TestedKubernetes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, want := range map[string]config.MinorVersion{tested[0]: config.OldestVersion, tested[len(tested)-1]: config.NewestVersion} {
+		if got, err := config.ParseServerVersion(version); err != nil || got != want {
+			t.Errorf("%s is tested, and %s named (%v)", version, want, err)
+		}
 	}
 }
