@@ -88,7 +88,7 @@ func (c *randomCluster) createStatus(t *testing.T, pod *corev1.Pod) *corev1.Pod 
 	pod = c.create(t, pod)
 	pod.Status = status
 	if c.version.LessThan(sameResizes) {
-		pod.Status.ContainerStatuses = nil
+		pod.Status = corev1.PodStatus{Phase: status.Phase}
 	}
 	if err := c.Client().Status().Update(t.Context(), pod); err != nil {
 		t.Fatalf("the status of pod %s: %v", pod.Name, err)
