@@ -33,17 +33,17 @@ func notes(p profileParts) []string {
 	return out
 }
 
-// outweighing warns of weights against which preferred terms can do little. While
-// copies of a pod fill a node, NodeResourcesFit moves it by up to 100 points and
-// NodeResourcesBalancedAllocation by 25, each times its weight, and NodeAffinity has
-// 100 times its own to hold against them.
+// outweighing warns of weights against which preferred terms can do little: while
+// copies of a pod fill a node, NodeResourcesFit moves it by up to 100 times its weight,
+// and NodeAffinity has 100 times its own to hold against that. test/profiles has rows
+// on both sides.
 func (p *profileParts) outweighing() []string {
 	affinity, fit := p.weights[nodeAffinity], p.weights[nodeResourcesFit]
-	if affinity == 0 || !prefersEmpty(p.profile.Scheduler.ScoringStrategy) || 100*fit+25*p.weights[balancedAllocation] <= 100*affinity {
+	if affinity == 0 || fit <= affinity || !prefersEmpty(p.profile.Scheduler.ScoringStrategy) {
 		return nil
 	}
-	return []string{fmt.Sprintf("NodeResourcesFit, weight %d, prefers empty nodes about as much as NodeAffinity, weight %d, can hold against it, so few nodes can be listed in order, or one, and pods that come at once are spread. "+
-		"Give NodeAffinity at least twice the weight of NodeResourcesFit.", fit, affinity)}
+	return []string{fmt.Sprintf("NodeResourcesFit, weight %d, prefers empty nodes more than NodeAffinity, weight %d, can hold against it. Few nodes can be listed in order, or one, and pods that come at once are spread. "+
+		"Give NodeAffinity the larger weight; by default it has twice that of NodeResourcesFit.", fit, affinity)}
 }
 
 // prefersEmpty tells whether a strategy scores a fuller node lower somewhere.
