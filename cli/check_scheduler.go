@@ -69,7 +69,7 @@ func schedulerText(source string, t *schedulerconfig.Translation) (string, error
 	}
 	if len(t.Notes) > 0 {
 		out.WriteString("#\n")
-		comment(&out, "Not described by it:")
+		comment(&out, "What to know about this profile:")
 		for _, note := range t.Notes {
 			bullet(&out, note)
 		}

@@ -1,6 +1,7 @@
 package schedulerconfig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,11 +26,36 @@ type profileParts struct {
 func notes(p profileParts) []string {
 	var out []string
 	for _, note := range [][]string{
-		p.spreading(), p.foreignPlugins(), p.extenders(), p.balancing(), p.addedAffinity(), p.podAffinity(), p.ignoredGPUs(),
+		p.outweighing(), p.spreading(), p.foreignPlugins(), p.extenders(), p.balancing(), p.addedAffinity(), p.podAffinity(), p.ignoredGPUs(),
 	} {
 		out = append(out, note...)
 	}
 	return out
+}
+
+// outweighing warns of weights against which preferred terms can do little: while
+// copies of a pod fill a node, NodeResourcesFit moves it by up to 100 times its weight,
+// and NodeAffinity has 100 times its own to hold against that. test/profiles has rows
+// on both sides.
+func (p *profileParts) outweighing() []string {
+	affinity, fit := p.weights[nodeAffinity], p.weights[nodeResourcesFit]
+	if affinity == 0 || fit <= affinity || !prefersEmpty(p.profile.Scheduler.ScoringStrategy) {
+		return nil
+	}
+	return []string{fmt.Sprintf("NodeResourcesFit, weight %d, prefers empty nodes more than NodeAffinity, weight %d, can hold against it. Few nodes can be listed in order, or one, and pods that come at once are spread. "+
+		"Give NodeAffinity the larger weight; by default it has twice that of NodeResourcesFit.", fit, affinity)}
+}
+
+// prefersEmpty tells whether a strategy scores a fuller node lower somewhere.
+func prefersEmpty(s config.ScoringStrategy) bool {
+	switch s.Type {
+	case config.SchedulerMostAllocated:
+		return false
+	case config.SchedulerRequestedToCapacityRatio:
+		return !slices.IsSortedFunc(s.Ratio.Shape, func(a, b config.UtilizationShapePoint) int { return cmp.Compare(a.Score, b.Score) })
+	default:
+		return true
+	}
 }
 
 func (p *profileParts) spreading() []string {
