@@ -166,7 +166,7 @@ func readEachOther(t *testing.T, cp *controlplane.ControlPlane, before, now prod
 		write(t, settings, pair.writer.configuration)
 		pair.writer.run(t, cp.Kubeconfig(), "report", "--save-state", file, "-o", "json")
 		pair.reader.run(t, "", "report", "--state", file, "--config", settings, "-o", "json")
-		out := pair.reader.run(t, "", "explain", "--state", file, "--config", settings, "-n", loadNamespace, "-f", sample, "-o", "json")
+		out := pair.reader.run(t, "", "explain", "--state", file, "--config", settings, "-f", sample, "-o", "json")
 		var explained struct{ Candidates []struct{ Node string } }
 		if err := json.Unmarshal([]byte(out), &explained); err != nil {
 			t.Fatal(err)
