@@ -34,6 +34,7 @@ var fullSuites = []string{endToEnd, packing, scores}
 var scenarioTests = []string{
 	"TestPacking", "TestSmallestNodeThatFits", "TestLargeNodeStaysFree", "TestReplicasStayTogether",
 	"TestHeterogeneousNames", "TestWaitingPodsPack", "TestEarlierListedNodesFillFirst", "TestUserPreferenceIsNeverReversed",
+	"TestVersionIsFound",
 }
 
 const (
