@@ -37,7 +37,7 @@ func TestVersionIsFound(t *testing.T) {
 	var explained struct {
 		Scheduler struct{ KubernetesVersion, Source string }
 	}
-	command(t, &explained, "explain", "-n", optedIn(t, "version"), "-f", filepath.Join(root, "config", "samples", "job.yaml"))
+	command(t, &explained, "explain", "-f", filepath.Join(root, "config", "samples", "job.yaml"))
 	if got := explained.Scheduler; got.KubernetesVersion != server.String() || got.Source != "server" {
 		t.Errorf("explain goes by %+v, want %v", got, want)
 	}
