@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 )
@@ -68,6 +69,8 @@ func checkProfiles(cfg *schedulerv1.KubeSchedulerConfiguration) error {
 			errs = append(errs, field.Required(path, "each of several profiles has a name"))
 		case seen[*name]:
 			errs = append(errs, field.Duplicate(path, *name))
+		case len(validation.IsDNS1123Subdomain(*name)) > 0:
+			errs = append(errs, field.Invalid(path, *name, "cannot be one of gpu-binpacker's schedulerNames; choose a name of lower case letters, digits, '-' and '.'"))
 		default:
 			seen[*name] = true
 		}

@@ -44,6 +44,7 @@ func TestTranslateErrors(t *testing.T) {
 		"profile's":           {inProfile("percentageOfNodesToScore: -1"), []string{"profiles[0].percentageOfNodesToScore", "0 to 100"}},
 		"no name":             {header + "profiles: [{schedulerName: a}, {}]", []string{"profiles[1].schedulerName: Required"}},
 		"name twice":          {header + "profiles: [{schedulerName: a}, {schedulerName: a}]", []string{"profiles[1].schedulerName: Duplicate"}},
+		"not a name":          {inProfile("schedulerName: Not one"), []string{"profiles[0].schedulerName", "choose a name"}},
 		"enabled twice":       {inProfile("plugins: {score: {enabled: [{name: A}, {name: A}]}}"), []string{"profiles[0].plugins.score.enabled[1].name: Duplicate"}},
 		"does not score":      {inProfile("plugins: {score: {enabled: [{name: NodePorts}]}}"), []string{"profiles[0].plugins.score.enabled[0].name", "remove it"}},
 		"negative weight":     {inProfile("plugins: {multiPoint: {enabled: [{name: NodeAffinity, weight: -2}]}}"), []string{"profiles[0].plugins.multiPoint.enabled[0].weight"}},

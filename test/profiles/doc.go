@@ -12,5 +12,5 @@
 //
 //   - profiles_test.go: START HERE, the profiles and what they come to
 //   - batching_test.go: what opportunistic batching makes of our terms
-//   - bed_test.go: the control plane, and changing from one profile to the next
+//   - main_test.go: the control plane, and changing from one profile to the next
 package profiles
