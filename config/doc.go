@@ -9,6 +9,7 @@
 //   - config.go: the Configuration type and its defaults
 //   - resources.go: which resource names are GPUs
 //   - scheduler.go: the model of the scheduler that will place the pods
+//   - version.go: versions of Kubernetes, as people and API servers write them
 //   - server.go: listening, TLS, limits and logging
 //   - load.go: defaults, then the file, then the flags
 //   - validate.go: every rule, all errors at once, each with its field path

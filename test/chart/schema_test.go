@@ -99,7 +99,7 @@ func productSettings(t *testing.T) map[string]any {
 	delete(decoded, "apiVersion")
 	delete(decoded, "kind")
 	// Left out of the encoding, since they have no default.
-	all := map[string]any{"nodes.excludeSelector": nil, "scheduler.scoringStrategy.requestedToCapacityRatio.shape": nil}
+	all := map[string]any{"nodes.excludeSelector": nil, "scheduler.kubernetesVersion": nil, "scheduler.scoringStrategy.requestedToCapacityRatio.shape": nil}
 	var walk func(prefix string, value any)
 	walk = func(prefix string, value any) {
 		nested, isMap := value.(map[string]any)

@@ -134,7 +134,7 @@ func settings(t *testing.T) map[string]string {
 	delete(decoded, "apiVersion")
 	delete(decoded, "kind")
 	// Left out of the encoding, since they have no default.
-	all := map[string]string{"nodes.excludeSelector": "none", "scheduler.scoringStrategy.requestedToCapacityRatio.shape": "none"}
+	all := map[string]string{"nodes.excludeSelector": "none", "scheduler.kubernetesVersion": "none", "scheduler.scoringStrategy.requestedToCapacityRatio.shape": "none"}
 	var walk func(prefix string, value any)
 	walk = func(prefix string, value any) {
 		switch value := value.(type) {
