@@ -55,6 +55,9 @@ type Packing struct {
 	// Bound pods found a node, Denied ones were refused because of the webhook.
 	Bound  int `json:"bound"`
 	Denied int `json:"denied"`
+	// FailedOpen pods were created unsteered, since a call of the webhook timed out:
+	// a matter of the machine, not of the version.
+	FailedOpen int `json:"failedOpen"`
 }
 
 // Scores counts the scores of the scheduler binary that were compared with our
@@ -82,8 +85,8 @@ func (r *Result) problems() []string {
 		if row.ideal() || row.tolerated() && tolerated <= mostTolerated {
 			continue
 		}
-		problems = append(problems, fmt.Sprintf("%d pods on %d nodes (%s, %d replicas): %d nodes used, ideal %d; %d bound, %d denied",
-			row.Pods, row.Nodes, row.Arrival, row.Replicas, row.OccupiedNodes, row.IdealNodes, row.Bound, row.Denied))
+		problems = append(problems, fmt.Sprintf("%d pods on %d nodes (%s, %d replicas): %d nodes used, ideal %d; %d bound, %d denied, %d calls of the webhook timed out",
+			row.Pods, row.Nodes, row.Arrival, row.Replicas, row.OccupiedNodes, row.IdealNodes, row.Bound, row.Denied, row.FailedOpen))
 	}
 	if s := r.Scores; s != nil && (s.Equal != s.Compared || s.Compared == 0) {
 		problems = append(problems, fmt.Sprintf("%d of %d compared scores are equal", s.Equal, s.Compared))

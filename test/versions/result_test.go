@@ -30,6 +30,7 @@ func TestProblems(t *testing.T) {
 		"60 nodes":             {func(r *Result) { r.Packing[7].OccupiedNodes = 31 }, []string{"240 pods on 60 nodes (burst, 2 replicas): 31"}},
 		"fewer since unbound":  {func(r *Result) { r.Packing[0].OccupiedNodes, r.Packing[0].Bound = 7, 56 }, []string{"56 bound"}},
 		"denied":               {func(r *Result) { r.Packing[3].OccupiedNodes, r.Packing[3].Denied = 9, 1 }, []string{"1 denied"}},
+		"timed out":            {func(r *Result) { r.Packing[0].OccupiedNodes, r.Packing[0].FailedOpen = 16, 5 }, []string{"5 calls of the webhook timed out"}},
 		"a different score":    {func(r *Result) { r.Scores.Equal-- }, []string{"1199 of 1200"}},
 		"nothing was compared": {func(r *Result) { r.Scores = &Scores{} }, []string{"0 of 0"}},
 	}

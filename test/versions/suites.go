@@ -153,7 +153,7 @@ func readPacking(dir string) ([]Packing, error) {
 		}
 		rows = append(rows, Packing{
 			Nodes: row.Nodes, Pods: row.Pods, Arrival: row.Arrival, Replicas: row.Replicas,
-			OccupiedNodes: int(row.OccupiedNodes), IdealNodes: row.IdealNodes, Bound: row.Bound, Denied: row.Denied,
+			OccupiedNodes: int(row.OccupiedNodes), IdealNodes: row.IdealNodes, Bound: row.Bound, Denied: row.Denied, FailedOpen: row.FailedOpen,
 		})
 	}
 	if len(rows) != packingRows {

@@ -70,7 +70,7 @@ func TestReadPacking(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	row := report.Result{Workload: "uniform", Owner: "replicaset", Load: 0.5, Seed: 1, Mode: "full"}
+	row := report.Result{Workload: "uniform", Owner: "replicaset", Load: 0.5, Seed: 1, Mode: "full", FailedOpen: 3}
 	var want []Packing
 	for _, row.Nodes = range []int{16, 60} {
 		for _, row.Arrival = range []string{"sequential", "burst"} {
@@ -82,7 +82,7 @@ func TestReadPacking(t *testing.T) {
 				add(row)
 				want = append(want, Packing{
 					Nodes: row.Nodes, Pods: 4 * row.Nodes, Arrival: row.Arrival, Replicas: row.Replicas,
-					OccupiedNodes: row.Nodes, IdealNodes: row.Nodes / 2, Bound: 4*row.Nodes - 1,
+					OccupiedNodes: row.Nodes, IdealNodes: row.Nodes / 2, Bound: 4*row.Nodes - 1, FailedOpen: 3,
 				})
 			}
 		}
