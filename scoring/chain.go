@@ -33,7 +33,7 @@ type chain struct {
 }
 
 // weigh returns the weights, of at least 1 each. Nodes beyond the configured
-// number of terms are the tail.
+// number of terms, and those for which the weights do not suffice, are the tail.
 func (c *chain) weigh() weighed {
 	nodes := len(c.points[0])
 	head := min(nodes, c.cfg.Weights.MaxTerms)
@@ -48,7 +48,9 @@ func (c *chain) weigh() weighed {
 		}
 		totals = append(totals, total)
 	}
-	if nodes == head {
+	// Where few can be in order, the second and third matter more than a long list.
+	long := 2*len(totals) >= c.cfg.Weights.MaxTerms
+	if len(totals) == nodes || nodes == head && !long {
 		return c.listed(totals, nil, 0)
 	}
 	return c.withTail(totals)
@@ -95,8 +97,9 @@ func (c *chain) sameMost(k, l int) bool {
 
 // withTail adds the tail: one weight, the largest that is right for all of its
 // nodes. The ordered nodes may have used up all weights; then the last ones, at
-// most half, give way and join the tail, since that every part of the cluster has
-// a listed node matters more than the order of the last few.
+// most half, give way and join the tail: that every part of the cluster has a listed
+// node, and that the list is long enough for a burst of which two replicas decide,
+// matters more than the order of the last few.
 func (c *chain) withTail(totals []int64) weighed {
 	tail, common := c.tail(totals)
 	if len(totals)+len(tail) == len(c.points[0]) {

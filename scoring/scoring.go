@@ -36,8 +36,9 @@ type Decision struct {
 	// Ranking lists the nodes that get a term, best first, with falling weights;
 	// the last Tail of them share one weight.
 	Ranking []RankedNode
-	// Tail is how many nodes are listed only so that the part of a large cluster
-	// that the scheduler examines holds one.
+	// Tail is how many nodes are listed without an order of their own: so that the
+	// part of a large cluster that the scheduler examines holds one, or because the
+	// weights do not suffice for an order of all.
 	Tail int
 	// Feasible is how many nodes can take the pod, at least: the search ends when it
 	// has found the best.

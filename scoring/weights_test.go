@@ -37,6 +37,9 @@ func TestChain(t *testing.T) {
 		// gap(1,2) = ceil((0-100+2)/2) = -49: t(2) = 99. gap(1,3) = ceil((100-100+2)/2) = 1: 99.
 		// gap(2,3) = ceil((100-0+2)/2) = 51: t(3) = floor(99*.49) = 48.
 		"every earlier node counts": {points: []pointRange{{100, 100}, {0, 0}, {100, 100}}, first: 100, want: []int64{100, 99, 48}},
+		// Steps of 25 % again: the 13th node has 2 and the 14th 1, which leaves nothing for
+		// the 15th and 16th, so the last three share 1.
+		"more nodes than weights": {points: same(16, pointRange{118, 166}), first: 100, want: []int64{100, 75, 56, 42, 31, 23, 17, 12, 9, 6, 4, 3, 2, 1, 1, 1}},
 		// shared 40, first 9: t(1) = 49; gap 1: t(2) = min(48, floor(48.51)) = 48; t(3) = floor(47.52) = 47
 		"beside the user's weights": {points: same(3, pointRange{0, 0}), shared: 40, first: 9, want: []int64{9, 8, 7}},
 		// t(1) = 49; gap 25: t(2) = floor(36.75) < 40, no weight left.
@@ -100,7 +103,7 @@ func TestEqualWeighting(t *testing.T) {
 
 // The property the chain is built for: for any points within the ranges, the
 // first feasible node of the list beats every later one, whichever of the
-// earlier ones are full.
+// earlier ones are full. Those of the tail have no order among themselves.
 func TestChainOrderHolds(t *testing.T) {
 	cfg := config.Default()
 	cfg.Weights.MaxTerms = 100
@@ -116,10 +119,15 @@ func TestChainOrderHolds(t *testing.T) {
 		if random.IntN(2) == 0 {
 			shared, first = random.Int64N(200), 1+random.Int64N(maxWeight)
 		}
-		weights := chainWeights(&cfg, points, shared, first)
-		for k := range weights {
-			if problem := beatsAllLater(points, weights, shared, k, &cfg, random); problem != "" {
-				t.Fatalf("points %v, shared %d, weights %v: %s", points, shared, weights, problem)
+		c := chain{cfg: &cfg, points: [][]pointRange{points}, shared: shared, first: first}
+		w := c.weigh()
+		listed := make([]pointRange, len(w.listed))
+		for i, node := range w.listed {
+			listed[i] = points[node]
+		}
+		for k := range len(listed) - w.tail {
+			if problem := beatsAllLater(listed, w.weights, shared, k, &cfg, random); problem != "" {
+				t.Fatalf("points %v, shared %d, %+v: %s", points, shared, w, problem)
 			}
 		}
 	}
