@@ -192,14 +192,14 @@ func readScores(path string) (*Scores, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the compared scores: %w", err)
 	}
-	var report struct {
+	var scored struct {
 		Plugins map[string]struct{ Compared, Differing int }
 	}
-	if err := json.Unmarshal(text, &report); err != nil {
+	if err := json.Unmarshal(text, &scored); err != nil {
 		return nil, fmt.Errorf("reading the compared scores: %s: %w", path, err)
 	}
 	counted := &Scores{}
-	for name, plugin := range report.Plugins {
+	for name, plugin := range scored.Plugins {
 		if name == "total" {
 			continue
 		}

@@ -19,6 +19,8 @@ func (g *Generator) Running(nodes []*corev1.Node, count int) []*corev1.Pod {
 	return pods
 }
 
+// RunningPod returns a pod that is bound to the node and runs there, as the API server
+// has it.
 func (g *Generator) RunningPod(node string) *corev1.Pod {
 	g.podLevel = 10
 	p := g.pod()
@@ -120,6 +122,7 @@ func (g *Generator) term() corev1.NodeSelectorTerm {
 	)}}
 }
 
+// NodeAffinityOf returns the node affinity of a pod, which it adds if there is none.
 func NodeAffinityOf(p *corev1.Pod) *corev1.NodeAffinity {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
