@@ -48,12 +48,33 @@ func (c *chain) weigh() weighed {
 		}
 		totals = append(totals, total)
 	}
-	// Where few can be in order, the second and third matter more than a long list.
-	long := 2*len(totals) >= c.cfg.Weights.MaxTerms
-	if len(totals) == nodes || nodes == head && !long {
+	if nodes == head {
+		c.keep(c.listEnd(len(totals)))
+	}
+	if len(c.points[0]) == len(totals) {
 		return c.listed(totals, nil, 0)
 	}
 	return c.withTail(totals)
+}
+
+// listEnd is how many nodes are listed where weights suffice for the order of so many,
+// and the scheduler examines all nodes. A longer list helps in a burst that several
+// replicas decide about, and the order of its last nodes gets lost, so that a quarter
+// of the terms at most share the last weight (see TestListOfTwoReplicas). Where few can
+// be in order, the order of the second and third matters more.
+func (c *chain) listEnd(ordered int) int {
+	most := c.cfg.Weights.MaxTerms
+	if 2*ordered < most {
+		return ordered
+	}
+	return min(ordered-1+max(most/4, 1), len(c.points[0]))
+}
+
+// keep drops all but the first n nodes.
+func (c *chain) keep(n int) {
+	for i := range c.points {
+		c.points[i] = c.points[i][:n]
+	}
 }
 
 // total is t(l), given those of all nodes before it.

@@ -21,6 +21,8 @@ type burst struct {
 	seed                 uint64
 	// assumeNone switches off what is tested.
 	assumeNone bool
+	// configure changes the configuration; nil leaves the default one.
+	configure func(*config.Configuration)
 }
 
 const gpusOfNode = 8
@@ -51,7 +53,7 @@ func (b burst) decide(t *testing.T, nodes []string) (created []*corev1.Pod) {
 	random := rand.New(rand.NewPCG(b.seed, 1))
 	replicas := make([]*testCluster, b.replicas)
 	for r := range replicas {
-		replicas[r] = newCluster(t, nil)
+		replicas[r] = newCluster(t, b.configure)
 		for _, name := range nodes {
 			replicas[r].SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
 		}
