@@ -17,7 +17,7 @@ type MinorVersion struct {
 var (
 	// OldestVersion and NewestVersion are the oldest and the newest version whose
 	// scheduler the model was compared with, by `make test-versions`.
-	OldestVersion = MinorVersion{1, 33}
+	OldestVersion = MinorVersion{1, 34}
 	// NewestVersion is also what is assumed as long as the cluster's own version is not
 	// known.
 	NewestVersion = MinorVersion{1, 37}

@@ -20,7 +20,7 @@ const KubernetesVariable = "GPU_BINPACKER_TEST_KUBERNETES"
 // testedKubernetes are the versions that `make test-versions` tests besides that
 // of test/go.mod, ascending: the last release of a minor version that is to be had
 // as a Go module. This is the only place that names them.
-var testedKubernetes = []string{"1.33.13", "1.34.4", "1.35.4", "1.36.3"}
+var testedKubernetes = []string{"1.34.4", "1.35.4", "1.36.3"}
 
 // kubernetesModule is the module of kube-apiserver, kube-controller-manager and
 // kube-scheduler.
