@@ -37,9 +37,11 @@ func TestChain(t *testing.T) {
 		// gap(1,2) = ceil((0-100+2)/2) = -49: t(2) = 99. gap(1,3) = ceil((100-100+2)/2) = 1: 99.
 		// gap(2,3) = ceil((100-0+2)/2) = 51: t(3) = floor(99*.49) = 48.
 		"every earlier node counts": {points: []pointRange{{100, 100}, {0, 0}, {100, 100}}, first: 100, want: []int64{100, 99, 48}},
-		// Steps of 25 % again: the 13th node has 2 and the 14th 1, which leaves nothing for
-		// the 15th and 16th, so the last three share 1.
-		"more nodes than weights": {points: same(16, pointRange{118, 166}), first: 100, want: []int64{100, 75, 56, 42, 31, 23, 17, 12, 9, 6, 4, 3, 2, 1, 1, 1}},
+		// The 14th has 1, which leaves nothing for two more; 14 of 16 are enough.
+		"more nodes than weights": {points: same(16, pointRange{118, 166}), first: 100, want: []int64{100, 75, 56, 42, 31, 23, 17, 12, 9, 6, 4, 3, 2, 1}},
+		// Steps of ceil((190-132+2)/2) = 30 %: the 10th has 2 and the 11th 1. Eleven are
+		// fewer than three quarters of 16, so that four share the 1.
+		"far fewer weights than nodes": {points: same(16, pointRange{132, 190}), first: 100, want: []int64{100, 70, 49, 34, 23, 16, 11, 7, 4, 2, 1, 1, 1, 1}},
 		// shared 40, first 9: t(1) = 49; gap 1: t(2) = min(48, floor(48.51)) = 48; t(3) = floor(47.52) = 47
 		"beside the user's weights": {points: same(3, pointRange{0, 0}), shared: 40, first: 9, want: []int64{9, 8, 7}},
 		// t(1) = 49; gap 25: t(2) = floor(36.75) < 40, no weight left.
