@@ -67,12 +67,16 @@ func newBed(t *testing.T, options installation.Options) *bed {
 	return b
 }
 
-// use makes a component run another program from now on.
+// use makes a component run another program from now on. It is killed: an API server
+// that ends in an orderly way waits for its watches, for longer than this test.
 func (b *bed) use(t *testing.T, component, path string) {
 	t.Helper()
 	c := b.Component(component)
 	c.Replace(path)
-	if err := c.Restart(t.Context()); err != nil {
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
