@@ -59,11 +59,10 @@ func (c *chain) weigh() weighed {
 
 // listEnd is how many nodes are listed where weights suffice for the order of so many,
 // and the scheduler examines all nodes. From three quarters of the terms on a list is
-// long enough for a burst that two replicas decide about: with 12 to 16 nodes in order
-// they fill 30 of 60, with 8 all 60. A shorter one goes on for a quarter of the terms
-// that share the last weight (see TestListOfTwoReplicas); the order among those gets
-// lost, so that there are not more. Where few can be in order, the order of the second
-// and third matters more than a long list.
+// long enough for a burst that two replicas decide about (see TestTwoReplicasBurst). A
+// shorter one goes on with nodes that share the last weight (see TestListOfTwoReplicas):
+// a quarter of the terms at most, since the order among those gets lost. Where few can
+// be in order, the order of the second and third matters more than a long list.
 func (c *chain) listEnd(ordered int) int {
 	most := c.cfg.Weights.MaxTerms
 	if 2*ordered < most || 4*ordered >= 3*most {
