@@ -45,7 +45,7 @@ func newServe() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return serve(cmd.Context(), cfg, restConfig)
+			return serve(cmd.Context(), cfg, restConfig, ownNamespace(kubeconfig))
 		},
 	}
 	defaults := config.Default()
@@ -70,8 +70,20 @@ func restConfigFrom(path string) (*rest.Config, error) {
 	return restConfig, nil
 }
 
-// serve runs the webhook server until the context ends.
-func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Config) error {
+// ownNamespace is where this process' pod runs, or what the kubeconfig file says for a
+// process that is no pod.
+func ownNamespace(kubeconfig string) string {
+	loading := clientcmd.NewDefaultClientConfigLoadingRules()
+	loading.ExplicitPath = kubeconfig
+	namespace, _, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(loading, &clientcmd.ConfigOverrides{}).Namespace()
+	if err != nil {
+		return "" // other replicas are known by their decisions then
+	}
+	return namespace
+}
+
+// serve runs the webhook server until the context ends. namespace is the process' own.
+func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Config, namespace string) error {
 	log, err := newLogger(cfg.Log)
 	if err != nil {
 		return err
@@ -82,6 +94,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err != nil {
 		return err
 	}
+	index.SetOwnNamespace(namespace)
 	index.OnLanded(logLanding(log.WithName("index")))
 	mgr, err := newManager(cfg, restConfig, log)
 	if err != nil {

@@ -39,6 +39,13 @@ const (
 	WebhookName              = "pods." + Domain
 	WebhookConfigurationName = "zz-gpu-binpacker"
 
+	// LabelName and LabelComponent, with these values, are on the pods of the webhook:
+	// what its Service selects. A replica knows the others by them.
+	LabelName           = "app.kubernetes.io/name"
+	WebhookPodName      = "gpu-binpacker"
+	LabelComponent      = "app.kubernetes.io/component"
+	WebhookPodComponent = "webhook"
+
 	// SystemNamespace is where the product itself is installed.
 	SystemNamespace = "gpu-binpacker-system"
 )

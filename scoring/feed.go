@@ -146,7 +146,8 @@ func (ix *Index) keepNodes(names sets.Set[string]) {
 // keepPods removes all other pods.
 func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 	ix.mu.Lock()
-	gone := slices.Concat(others(ix.pods, uids), others(ix.backoffs.pending, uids), others(ix.seenPending, uids))
+	gone := slices.Concat(others(ix.pods, uids), others(ix.backoffs.pending, uids), others(ix.seenPending, uids),
+		others(ix.peers.replicas, uids))
 	ix.mu.Unlock()
 	for _, uid := range gone { // some more than once, which changes nothing
 		ix.DeletePod(uid)

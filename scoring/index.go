@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -16,10 +17,12 @@ import (
 // namespaces in any order. Usage is kept by node name, so a pod may come before
 // its node. All methods may be called from several goroutines.
 type Index struct {
-	cfg    config.Configuration
-	rules  *nodeRules
-	now    func() time.Time
-	synced atomic.Bool
+	cfg   config.Configuration
+	rules *nodeRules
+	now   func() time.Time
+	// ownNamespace is where this process' pod and those of the other replicas are.
+	ownNamespace string
+	synced       atomic.Bool
 	// texts and loads are those that many objects have in common.
 	texts texts
 	loads loads
@@ -126,9 +129,15 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		pools:        map[podKind]*pool{},
 		offered:      map[corev1.ResourceName]int{},
 		seenPending:  map[types.UID]struct{}{},
+		peers:        peers{replicas: sets.New[types.UID]()},
 		backoffs:     newBackoffs(cfg.Nodes.Backoff),
 	}, nil
 }
+
+// SetOwnNamespace says in which namespace the pods of this webhook run, so that other
+// replicas are known. Set it before the first event; empty, which is the default, means
+// that only their decisions tell of them.
+func (ix *Index) SetOwnNamespace(name string) { ix.ownNamespace = name }
 
 // SetSynced says that all nodes, pods and namespaces that existed at the start
 // are in the index. Before that, nothing is steered.
@@ -183,6 +192,7 @@ func (ix *Index) setPod(pod *reducedPod) *Landed {
 	ix.expire(now)
 	ix.noteRefusal(pod, now)
 	ix.noteUnsteered(pod)
+	ix.noteReplica(pod)
 	record, known := ix.pods[pod.uid]
 	own := !known && ix.reserved(pod)
 	if !known {
@@ -239,6 +249,7 @@ func (ix *Index) DeletePod(uid types.UID) {
 	defer ix.mu.Unlock()
 	delete(ix.backoffs.pending, uid)
 	delete(ix.seenPending, uid)
+	ix.peers.replicas.Delete(uid)
 	if record := ix.pods[uid]; record != nil {
 		ix.endPending(record)
 		ix.charge(record, ownership{})
@@ -274,6 +285,8 @@ type IndexSize struct {
 	// Backoff are nodes that are no candidates for a while, since they refused
 	// GPU pods.
 	Backoff int
+	// Replicas are the webhook's own pods that are ready.
+	Replicas int
 }
 
 // Size returns how much the index holds.
@@ -283,7 +296,7 @@ func (ix *Index) Size() IndexSize {
 	ix.expire(ix.now()) // nobody may have asked since
 	return IndexSize{
 		Nodes: len(ix.order), Pods: len(ix.pods), Reservations: len(ix.reservations),
-		Waiting: ix.waiting, Backoff: ix.backoffs.inBackoff(ix.now()),
+		Waiting: ix.waiting, Backoff: ix.backoffs.inBackoff(ix.now()), Replicas: len(ix.peers.replicas),
 	}
 }
 

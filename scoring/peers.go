@@ -1,10 +1,13 @@
 package scoring
 
 import (
-	"math"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // Replicas decide at the same time, and each learns what the others decided when it
@@ -13,18 +16,23 @@ import (
 // for which that leaves none goes on along its list of nodes, and past the list's end
 // to a node that nobody chose.
 //
-// So a replica assumes that the others decide as often as their share of the pods
-// seen lately says. While n of its own decisions are unseen, so are about
-// n * others/own of theirs. For these it holds room on the nodes that it would list
-// for them, and gives a piece up for each pod of theirs that it sees, at the latest
-// when it sees its own pod of the same time.
+// So a replica assumes that each of the others decides as often as it does itself, as
+// a Service spreads the connections of a burst. While n of its own decisions are unseen,
+// so are about n of each other replica. For these it holds room on the nodes that it
+// would list for them, and gives a piece up for each pod of theirs that it sees, at the
+// latest when it sees its own pod of the same time.
+//
+// How many there are it knows from its own pods, of which the watch tells like of all
+// others. How the calls were shared before says nothing of the next burst: requests that
+// come one after another use one connection, so that all go to one replica, and those
+// that come at the same time use many (see TestBurstAfterUnevenCalls).
 
 // peers is what an index assumes of the other replicas. The zero value assumes none.
 type peers struct {
-	// own and others count pods seen, the last ones more than those before.
+	// replicas are the pods of the webhook that are ready, this process' own among them.
+	replicas sets.Set[types.UID]
+	// own and others count the pods of bursts, the last ones more than those before.
 	own, others float64
-	// owed is the part of a decision of theirs for which no room is held yet.
-	owed float64
 	// held is the room held, oldest first, and some given up already; outstanding is
 	// how many were not.
 	held        []*heldRoom
@@ -39,13 +47,19 @@ type heldRoom struct {
 }
 
 const (
-	// peersMemory is over how many pods the shares are taken. At two replicas the
-	// share in 256 pods is 0.5 +- 0.03. It has to follow when a replica comes or goes.
+	// burstDecisions is from how many unseen decisions of its own on a replica is in a
+	// burst. Fewer are unseen when 100 pods a second come one after another and are seen
+	// a tenth of a second later.
+	burstDecisions = 16
+	// peersMemory is over how many pods of bursts own and others are counted, fewPods
+	// from how many on they say whether others take part: those of one burst, which came
+	// over some tens of connections.
 	peersMemory = 256
-	// fewOwn is below how many pods of its own a replica knows little of the shares:
-	// it was not called for a while. Then it assumes one other at most, and that only
-	// as far as it saw others at all.
-	fewOwn = 32
+	fewPods     = 64
+	// leastShare: others take no part if they decide about less than one pod for so many
+	// of ours. Of 32 connections, each of which may go to either of two replicas, the
+	// other one gets so few once in a hundred million times.
+	leastShare = 16
 	// maxPerDecision bounds how many decisions of others are assumed for one of our
 	// own. More than four replicas are rare; then too little is assumed.
 	maxPerDecision = 3
@@ -59,7 +73,33 @@ const (
 	maxHeld = 1024
 )
 
-// note counts a pod seen.
+// noteReplica follows which pods are replicas. Call under lock.
+func (ix *Index) noteReplica(pod *reducedPod) {
+	if pod.replica {
+		ix.peers.replicas.Insert(pod.uid)
+	} else {
+		ix.peers.replicas.Delete(pod.uid)
+	}
+}
+
+// isReplica tells whether a pod serves as this process does: the API server calls it
+// as well.
+func (ix *Index) isReplica(pod *corev1.Pod) bool {
+	return pod.Namespace == ix.ownNamespace && ix.ownNamespace != "" && pod.DeletionTimestamp == nil &&
+		pod.Labels[config.LabelName] == config.WebhookPodName &&
+		pod.Labels[config.LabelComponent] == config.WebhookPodComponent && isPodReady(pod)
+}
+
+func isPodReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+// note counts a pod of a burst.
 func (p *peers) note(own bool) {
 	p.own *= 1 - 1.0/peersMemory
 	p.others *= 1 - 1.0/peersMemory
@@ -70,20 +110,18 @@ func (p *peers) note(own bool) {
 	}
 }
 
-// perDecision is how many decisions of others there are for one of our own.
-func (p *peers) perDecision() float64 {
-	if p.own < fewOwn {
-		return min(p.others/fewOwn, 1)
+// perDecision is how many decisions of others are assumed for one of our own. Bursts
+// only tell whether others take part at all: in a Service that prefers one replica, say,
+// or where our own pods cannot be seen.
+func (p *peers) perDecision() int {
+	others := min(max(len(p.replicas)-1, 0), maxPerDecision)
+	if p.own+p.others < fewPods {
+		return others
 	}
-	return min(p.others/p.own, maxPerDecision)
-}
-
-// due returns for how many more decisions of others room is to be held after one of
-// our own.
-func (p *peers) due() int {
-	whole, part := math.Modf(p.owed + p.perDecision())
-	p.owed = part
-	return int(whole)
+	if leastShare*p.others < p.own {
+		return 0
+	}
+	return max(others, 1)
 }
 
 // hold holds room for what other replicas decide while the pod of this decision is
@@ -94,7 +132,7 @@ func (ix *Index) hold(d *Decision, l load) (held []*heldRoom) {
 		slack = ix.cfg.Weights.MaxTerms / 2
 	}
 	slack *= ix.perNode(d.Target(), l)
-	for range min(ix.peers.due(), maxHeld-len(ix.peers.held)) {
+	for range min(ix.peers.perDecision(), maxHeld-len(ix.peers.held)) {
 		h := &heldRoom{charged: ix.peers.outstanding >= slack}
 		if h.charged {
 			for next < len(d.Ranking) && !ix.hasRoomOn(d.Ranking[next].Name, l) {
@@ -151,7 +189,9 @@ func (ix *Index) seePending(pod *reducedPod, own bool, now time.Time) {
 	if !ix.Synced() || late || !pod.usesGPUs(ix.cfg.Resources) {
 		return
 	}
-	ix.peers.note(own)
+	if len(ix.reservations) >= burstDecisions {
+		ix.peers.note(own)
+	}
 	if !own && len(ix.peers.held) > 0 {
 		ix.giveUp(ix.peers.held[0])
 	}

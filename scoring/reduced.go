@@ -31,6 +31,8 @@ type reducedPod struct {
 	// expects: it is new, asks for GPUs and is one that we should have been asked about,
 	// apart from its namespace.
 	expects bool
+	// replica: it is one of the webhook's own pods, and is called.
+	replica bool
 	// load is shared with other pods that take the same.
 	load *load
 	*placement
@@ -73,6 +75,7 @@ func (ix *Index) newReducedPod(pod *corev1.Pod) *reducedPod {
 		refused:   refusedByNode(pod),
 		deleting:  pod.DeletionTimestamp != nil,
 		follows:   followsTerms(ix.cfg, pod),
+		replica:   ix.isReplica(pod),
 		load:      ix.loads.one(ix.podLoad(pod)),
 		placement: ix.newPlacement(pod),
 	}

@@ -65,6 +65,7 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s scoring.IndexSize) int { return s.Reservations })
 	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s scoring.IndexSize) int { return s.Waiting })
 	gauge("gpu_binpacker_backoff_nodes", "Nodes that are no candidates for a while, since they refused GPU pods.", func(s scoring.IndexSize) int { return s.Backoff })
+	gauge("gpu_binpacker_replicas", "Pods of this webhook that are ready.", func(s scoring.IndexSize) int { return s.Replicas })
 	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(scoring.IndexSize) int {
 		if index.Synced() {
 			return 1

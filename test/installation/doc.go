@@ -12,8 +12,9 @@
 //   - The Deployment has no replicas. They run as processes of this machine
 //     instead, with the arguments and environment of the Deployment's container
 //     and with flags for ports and folders. Its pods would run on the fake
-//     nodes and take CPU there, which the scheduler's scores would show. That
-//     such a pod would be accepted is checked by a dry run.
+//     nodes and take CPU there, which the scheduler's scores would show. Each
+//     process has a Pod without a node, by which the replicas know each other,
+//     and whose condition Ready is that of the process.
 //   - The webhook's Service is an ExternalName for localhost, and the port in
 //     the webhook configuration is that of a process here. The API server still
 //     verifies the certificate for the name of the Service.
@@ -25,7 +26,7 @@
 //   - installation.go: START HERE, Install and what it returns.
 //   - manifests.go: rendering, adapting and applying.
 //   - replica.go: one process of the webhook.
-//   - secretmirror.go: the kubelet's part.
+//   - readiness.go, secretmirror.go: the kubelet's part.
 //   - proxy.go, rotation.go: kube-proxy's part, and why each replica serves.
 //   - steering.go, metrics.go, testing.go: what tests use.
 package installation

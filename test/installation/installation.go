@@ -142,16 +142,19 @@ func (i *Installation) start(ctx context.Context) error {
 	if i.options.Replicas > 1 {
 		i.background.Go(func() { i.rotate(background) })
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, starting := errgroup.WithContext(ctx)
 	for n := range i.options.Replicas {
-		replica, err := i.newReplica(ctx, n, certificates)
+		replica, err := i.newReplica(starting, n, certificates)
 		if err != nil {
 			return err
 		}
 		i.replicas = append(i.replicas, replica)
-		group.Go(func() error { return replica.Start(ctx) })
+		group.Go(func() error { return replica.Start(starting) })
 	}
-	return group.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return i.startReadiness(ctx, background)
 }
 
 // Replicas returns the processes of the webhook, in the order of the proxy's

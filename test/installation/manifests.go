@@ -185,12 +185,18 @@ func (b *bundle) apply(ctx context.Context, c client.Client) error {
 			return fmt.Errorf("applying %s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}
-	pod := &corev1.Pod{ObjectMeta: *b.deployment.Spec.Template.ObjectMeta.DeepCopy(), Spec: b.deployment.Spec.Template.Spec}
-	pod.Namespace, pod.Name = b.namespace(), "dry-run"
-	if err := c.Create(ctx, pod, client.DryRunAll); err != nil {
+	if err := c.Create(ctx, b.pod("dry-run"), client.DryRunAll); err != nil {
 		return fmt.Errorf("trying a pod of the Deployment: %w", err)
 	}
 	return nil
+}
+
+// pod is a pod of the Deployment.
+func (b *bundle) pod(name string) *corev1.Pod {
+	template := b.deployment.Spec.Template.DeepCopy()
+	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
+	pod.Namespace, pod.Name = b.namespace(), name
+	return pod
 }
 
 // waitCertificates waits until all certificates are Ready.

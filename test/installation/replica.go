@@ -31,6 +31,7 @@ type Replica struct {
 
 	webhookAddress string
 	metricsURL     string
+	readyURL       string
 	scraper        *http.Client
 }
 
@@ -70,9 +71,9 @@ func (i *Installation) newReplica(ctx context.Context, n int, certificates strin
 	replica := &Replica{
 		webhookAddress: address(i.proxy.backends[n].port),
 		metricsURL:     fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics),
+		readyURL:       fmt.Sprintf("http://127.0.0.1:%d/readyz", health),
 		scraper:        i.scraper,
 	}
-	readyURL := fmt.Sprintf("http://127.0.0.1:%d/readyz", health)
 	replica.Component = controlplane.NewComponent(controlplane.ComponentOptions{
 		Name:        name,
 		Path:        i.options.Binary,
@@ -80,7 +81,7 @@ func (i *Installation) newReplica(ctx context.Context, n int, certificates strin
 		Environment: i.environment(),
 		Dir:         dir,
 		Ready: func(ctx context.Context) error {
-			if _, err := controlplane.Read(ctx, http.DefaultClient, readyURL); err != nil {
+			if _, err := controlplane.Read(ctx, http.DefaultClient, replica.readyURL); err != nil {
 				return err
 			}
 			// The endpoint for metrics comes up on its own.
@@ -105,21 +106,24 @@ func (i *Installation) credentials(ctx context.Context, dir string) (string, err
 	if err := i.cp.WriteKubeconfig(kubeconfig, &clientcmdapi.AuthInfo{TokenFile: tokenFile}); err != nil {
 		return "", err
 	}
-	return kubeconfig, redirect(kubeconfig, i.options.APIServer)
+	return kubeconfig, adaptKubeconfig(kubeconfig, i.options.APIServer, i.bundle.namespace())
 }
 
-// redirect changes the URL of the API server in a kubeconfig file, unless the new
-// one is empty.
-func redirect(kubeconfig, url string) error {
-	if url == "" {
-		return nil
-	}
+// adaptKubeconfig writes into a kubeconfig file the namespace of the pods, which a
+// process in a pod reads beside its token, and the URL of the API server, unless that
+// is empty.
+func adaptKubeconfig(kubeconfig, url, namespace string) error {
 	content, err := clientcmd.LoadFromFile(kubeconfig)
 	if err != nil {
 		return err
 	}
+	for _, context := range content.Contexts {
+		context.Namespace = namespace
+	}
 	for _, cluster := range content.Clusters {
-		cluster.Server = url
+		if url != "" {
+			cluster.Server = url
+		}
 	}
 	return clientcmd.WriteToFile(*content, kubeconfig)
 }
