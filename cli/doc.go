@@ -7,6 +7,7 @@
 //   - follow.go, serverversion.go: how an index and the version of the scheduler follow the cluster
 //   - faults_off.go, faults.go: faults in decisions, for tests, only with a build tag
 //   - cluster.go, installed.go: the cluster a command reads, and what is installed there
+//   - statefile.go: a cluster in a file, or the built-in one
 //   - explain.go: where a pod goes and why
 //   - explain_file.go, explain_resources.go: the pod of a file, and what it asks for
 //   - explain_decide.go: the webhook's handler on that pod

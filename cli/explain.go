@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
@@ -23,9 +22,10 @@ import (
 type explainOptions struct {
 	cluster       clusterFlags
 	configuration configurationFlag
-	// file and state are paths; "-" is standard input.
-	file, state string
-	output      choice[output]
+	state         stateFlags
+	// file is a path; "-" is standard input.
+	file   string
+	output choice[output]
 	// all shows every candidate and every node that is left out.
 	all bool
 	// clients is how to reach the cluster: that of the flags, but for tests.
@@ -58,6 +58,7 @@ add (LimitRange defaults, the overhead of a RuntimeClass) is not known here.`,
 		Example: `  gpu-binpacker explain train-0 -n team-a
   gpu-binpacker explain -f job.yaml -o wide
   gpu-binpacker explain -f job.yaml --state cluster.yaml
+  gpu-binpacker explain --example
   kubectl get deployment infer -o yaml | gpu-binpacker explain -f -`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +70,8 @@ add (LimitRange defaults, the overhead of a RuntimeClass) is not known here.`,
 	flags.StringVarP(&o.file, "filename", "f", "", `file with a Pod or a workload; "-" for standard input`)
 	o.output.bind(cmd, "output", "o", "table, wide, json or yaml")
 	flags.BoolVar(&o.all, "all", false, "show every candidate, and each node that is left out")
-	bindState(cmd, &o.cluster, &o.state)
+	o.cluster.bind(cmd)
+	o.state.bind(cmd)
 	o.configuration.bind(cmd)
 	if o.clients == nil {
 		o.clients = o.cluster.clients
@@ -77,34 +79,27 @@ add (LimitRange defaults, the overhead of a RuntimeClass) is not known here.`,
 	return cmd
 }
 
-// bindState adds the flags that say which cluster is looked at: a real one or one
-// in a file.
-func bindState(cmd *cobra.Command, cluster *clusterFlags, path *string) {
-	cluster.bind(cmd)
-	cmd.Flags().StringVar(path, "state", "", `state file to read instead of a cluster, as report --save-state writes it; "-" for standard input`)
-	for _, flag := range []string{clientcmd.RecommendedConfigPathFlag, clientcmd.FlagContext, clientcmd.FlagImpersonate, clientcmd.FlagImpersonateGroup} {
-		cmd.MarkFlagsMutuallyExclusive("state", flag)
-	}
-}
-
 // observed is what a command looks at.
 type observed struct {
 	state *state.State
-	cfg   config.Configuration
+	// source names the state's file.
+	source string
+	cfg    config.Configuration
 	// clients reach the cluster; nil with a state file.
 	clients kubernetes.Interface
 	// uninstalled: the cluster has no configuration of the webhook.
 	uninstalled bool
 }
 
-// observe reads the cluster, or the state file if there is one.
-func observe(ctx context.Context, clients func() (kubernetes.Interface, error), configuration *configurationFlag, path string, in io.Reader, notes io.Writer) (*observed, error) {
+// observe reads the cluster, or the one of the flags if they name one.
+func observe(ctx context.Context, clients func() (kubernetes.Interface, error), configuration *configurationFlag, given *stateFlags, in io.Reader, notes io.Writer) (*observed, error) {
 	o := &observed{}
 	var err error
-	if path != "" {
-		if o.state, err = state.Load(path, in); err != nil {
-			return nil, fmt.Errorf("--state: %w", err)
+	if given.given() {
+		if o.state, err = given.load(in); err != nil {
+			return nil, err
 		}
+		o.source = given.source()
 	} else if o.clients, err = clients(); err != nil {
 		return nil, err
 	}
@@ -127,16 +122,11 @@ func (o *explainOptions) run(ctx context.Context, args []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
-	w, err := observe(ctx, o.clients, &o.configuration, o.state, in, notes)
+	w, err := observe(ctx, o.clients, &o.configuration, &o.state, in, notes)
 	if err != nil {
 		return err
 	}
-	var s *subject
-	if o.file != "" {
-		s, err = o.fromFile(w, in)
-	} else {
-		s, err = o.existing(ctx, w, name)
-	}
+	s, err := o.subject(ctx, w, name, in)
 	if err != nil {
 		return err
 	}
@@ -155,11 +145,11 @@ func (o *explainOptions) run(ctx context.Context, args []string, in io.Reader, o
 // check returns the name of the pod in the arguments, empty with a file.
 func (o *explainOptions) check(args []string) (string, error) {
 	switch {
-	case len(args) == 0 && o.file == "":
+	case len(args) == 0 && o.file == "" && !o.state.example:
 		return "", errors.New("no pod to explain: give the name of a pod, or -f FILE")
 	case len(args) > 0 && o.file != "":
 		return "", fmt.Errorf("both a pod (%s) and -f %s: give one of them", args[0], o.file)
-	case o.file == "-" && o.state == "-":
+	case o.file == "-" && o.state.path == "-":
 		return "", errors.New("-f - and --state - both read standard input: give a file for one of them")
 	case len(args) == 0:
 		return "", nil
@@ -184,9 +174,24 @@ type subject struct {
 	existing *corev1.Pod
 }
 
-// namespaceIn is the namespace of -n, of the context or, with a state file, default.
+// subject returns the pod to explain: the named one, that of the file, or the one that
+// comes with the example.
+func (o *explainOptions) subject(ctx context.Context, w *observed, name string, in io.Reader) (*subject, error) {
+	switch {
+	case o.file != "":
+		return o.fromFile(w, in)
+	case name != "":
+		return o.existing(ctx, w, name)
+	default:
+		pod := state.ExamplePod()
+		setDefaults(pod)
+		return &subject{pod: pod, source: "a pod of the built-in example"}, nil
+	}
+}
+
+// namespaceIn is the namespace of -n, of the context or, without a cluster, default.
 func (o *explainOptions) namespaceIn() (string, error) {
-	if o.state == "" {
+	if !o.state.given() {
 		return o.cluster.namespace()
 	}
 	if n := o.cluster.overrides.Context.Namespace; n != "" {
@@ -237,7 +242,7 @@ func (w *observed) pod(ctx context.Context, namespace, name string) (*corev1.Pod
 				return p.DeepCopy(), nil
 			}
 		}
-		return nil, fmt.Errorf("the state file has no pod %q in namespace %q; give its namespace with -n. Pods that are over are not in state files", name, namespace)
+		return nil, fmt.Errorf("%s has no pod %q in namespace %q; give its namespace with -n. Pods that are over are not in state files", w.source, name, namespace)
 	}
 	pod, err := w.clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

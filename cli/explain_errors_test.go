@@ -39,6 +39,8 @@ func TestExplainFlagErrors(t *testing.T) {
 		"output":            {[]string{"x", "-o", "xml"}, []string{"--output", "xml", "table, wide, json or yaml"}},
 		"standard input":    {[]string{"-f", "-", "--state", "-"}, []string{"-f -", "--state -", "give a file"}},
 		"state and context": {[]string{"x", "--state", cluster, "--context", "y"}, []string{"context", "state"}},
+		"example and state": {[]string{"--state", cluster, "--example"}, []string{"example", "state"}},
+		"not in example":    {[]string{"x", "--example"}, []string{`"x"`, "the built-in example"}},
 		"no such flag":      {[]string{"x", "--json"}, []string{"--json"}},
 		"no such pod":       {[]string{"x", "--state", cluster}, []string{`"x"`, `"default"`, "-n"}},
 		"no file":           {[]string{"-f", "missing.yaml", "--state", cluster}, []string{"-f", "missing.yaml", "no such file"}},

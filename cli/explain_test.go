@@ -19,6 +19,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -241,5 +242,18 @@ func TestExplainYAML(t *testing.T) {
 	}
 	if diff := cmp.Diff(a, b); diff != "" {
 		t.Errorf("(-JSON +YAML):\n%s", diff)
+	}
+}
+
+// The example comes with a pod, and its own pods can be named too.
+func TestExplainExample(t *testing.T) {
+	out, err := execute(t, "explain", "--example")
+	if err != nil || !strings.Contains(out, "steered to gpu-") || !strings.Contains(out, "vision/classifier-*") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	pod := state.Example().Pods[0]
+	out, err = execute(t, "explain", "--example", pod.Name, "-n", pod.Namespace)
+	if err != nil || !strings.Contains(out, pod.Namespace+"/"+pod.Name) {
+		t.Errorf("%v:\n%s", err, out)
 	}
 }

@@ -20,10 +20,9 @@ import (
 type nodesOptions struct {
 	cluster       clusterFlags
 	configuration configurationFlag
-	// state is the path of a state file.
-	state  string
-	output choice[output]
-	sort   choice[order]
+	state         stateFlags
+	output        choice[output]
+	sort          choice[order]
 	// watch goes on until the context ends; ascii keeps to ASCII.
 	watch, ascii bool
 	// clients and watchClients are how to reach the cluster, once and for watches:
@@ -76,7 +75,8 @@ refused GPU pods a moment ago).`,
 	flags := cmd.Flags()
 	flags.BoolVarP(&o.watch, "watch", "w", false, "go on and show changes, at most two a second, until interrupted")
 	flags.BoolVar(&o.ascii, "ascii", false, "draw with ASCII; so it is anyhow when the locale is not UTF-8")
-	bindState(cmd, &o.cluster, &o.state)
+	o.cluster.bind(cmd)
+	o.state.bind(cmd)
 	o.configuration.bind(cmd)
 	if o.clients == nil {
 		o.clients, o.watchClients = o.cluster.clients, o.longClients
@@ -95,15 +95,15 @@ func (o *nodesOptions) longClients() (kubernetes.Interface, error) {
 }
 
 func (o *nodesOptions) run(ctx context.Context, in io.Reader, out, notes io.Writer) error {
-	if o.watch && o.state != "" {
-		return errors.New("--watch and --state: a file does not change; leave out one of them")
+	if o.watch && o.state.given() {
+		return errors.New("--watch and --state or --example: neither changes; leave out one of them")
 	}
 	view := nodesView{screen: screenOf(out), output: o.output.value, order: o.sort.value}
 	view.screen.unicode = view.screen.unicode && !o.ascii
 	if o.watch {
 		return o.follow(ctx, &view, out, notes)
 	}
-	w, err := observe(ctx, o.clients, &o.configuration, o.state, in, notes)
+	w, err := observe(ctx, o.clients, &o.configuration, &o.state, in, notes)
 	if err != nil {
 		return err
 	}

@@ -13,16 +13,15 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/cli/report"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
 )
 
 // reportFlags are those of the command report.
 type reportFlags struct {
 	cluster       clusterFlags
 	configuration configurationFlag
-	// state is a state file; nodesCSV and podsCSV are CSV files: else the cluster is
-	// read.
-	state, nodesCSV, podsCSV string
+	state         stateFlags
+	// nodesCSV and podsCSV are CSV files.
+	nodesCSV, podsCSV string
 	// output is the form, outputFile where it goes, html where the page goes besides.
 	output, outputFile, html string
 	saveState                string
@@ -48,16 +47,17 @@ columns of CSV files.`,
   gpu-binpacker report --price 12.5 -o markdown
   gpu-binpacker report --save-state state.yaml --hash-names
   gpu-binpacker report --state state.yaml -o json
-  gpu-binpacker report --nodes-csv nodes.csv --pods-csv pods.csv`,
+  gpu-binpacker report --nodes-csv nodes.csv --pods-csv pods.csv
+  gpu-binpacker report --example --html report.html`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return runReport(cmd, &f)
 		},
 	}
 	f.cluster.bind(cmd)
+	f.state.bind(cmd)
 	f.configuration.bind(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.state, "state", "", "state file to read instead of a cluster, as --save-state writes it; - for standard input")
 	flags.StringVar(&f.nodesCSV, "nodes-csv", "", "CSV file of nodes to read instead of a cluster, with --pods-csv")
 	flags.StringVar(&f.podsCSV, "pods-csv", "", "CSV file of pods, with --nodes-csv")
 	flags.StringVarP(&f.output, "output", "o", "text", "form of the report: text, markdown, html or json")
@@ -68,7 +68,7 @@ columns of CSV files.`,
 	flags.StringVar(&f.price, "price", "", "price of each node per hour, such as 12.5")
 	flags.StringVar(&f.priceLabel, "price-label", "", "key of the node label that holds its price per hour")
 	flags.StringVar(&f.prices, "prices", "", "CSV file of prices, with the columns instance_type and price_per_hour")
-	cmd.MarkFlagsMutuallyExclusive("state", "nodes-csv")
+	cmd.MarkFlagsMutuallyExclusive("state", "nodes-csv", "example")
 	cmd.MarkFlagsRequiredTogether("nodes-csv", "pods-csv")
 	cmd.MarkFlagsMutuallyExclusive("price", "price-label", "prices")
 	cmd.MarkFlagsMutuallyExclusive("save-state", "nodes-csv")
@@ -151,10 +151,10 @@ func (f *reportFlags) priceRule() (*report.Prices, error) {
 func (f *reportFlags) read(cmd *cobra.Command) (*report.Input, config.Configuration, error) {
 	var clients kubernetes.Interface
 	notes := cmd.ErrOrStderr()
-	if f.state == "" && f.nodesCSV == "" {
+	if !f.state.given() && f.nodesCSV == "" {
 		var err error
 		if clients, err = f.cluster.clients(); err != nil {
-			return nil, config.Configuration{}, fmt.Errorf("%w; or give --state or --nodes-csv and --pods-csv", err)
+			return nil, config.Configuration{}, fmt.Errorf("%w; or give --state, --nodes-csv and --pods-csv, or --example", err)
 		}
 	}
 	cfg, err := f.configuration.load(cmd.Context(), clients, notes)
@@ -166,9 +166,9 @@ func (f *reportFlags) read(cmd *cobra.Command) (*report.Input, config.Configurat
 		return in, cfg, err
 	}
 	in := &report.Input{Source: "the cluster"}
-	if f.state != "" {
-		in.Source = "state file " + f.state
-		in.State, err = state.Load(f.state, cmd.InOrStdin())
+	if f.state.given() {
+		in.Source = f.state.source()
+		in.State, err = f.state.load(cmd.InOrStdin())
 	} else {
 		in.State, err = readState(cmd.Context(), clients, notes)
 	}

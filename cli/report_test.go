@@ -124,6 +124,18 @@ func TestReportSaveState(t *testing.T) {
 	}
 }
 
+// The example needs no cluster and no file.
+func TestReportExample(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "report.html")
+	out, err := execute(t, "report", "--example", "--html", page)
+	if err != nil || !strings.Contains(out, "of 303 nodes") || !strings.Contains(out, "the built-in example") {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if html, err := os.ReadFile(page); err != nil || !strings.Contains(string(html), "the built-in example") {
+		t.Errorf("%v: the page does not say what it shows", err)
+	}
+}
+
 func TestReportErrors(t *testing.T) {
 	path := reportState(t)
 	missing := path + ".missing"
@@ -139,9 +151,11 @@ func TestReportErrors(t *testing.T) {
 		"state missing":     {[]string{"--state", missing}, []string{"no such file"}},
 		"one CSV file":      {[]string{"--nodes-csv", path}, []string{"nodes-csv", "pods-csv"}},
 		"two inputs":        {[]string{"--state", path, "--nodes-csv", path, "--pods-csv", path}, []string{"state", "nodes-csv"}},
+		"example and state": {[]string{"--state", path, "--example"}, []string{"state", "example"}},
+		"example and CSV":   {[]string{"--nodes-csv", path, "--pods-csv", path, "--example"}, []string{"nodes-csv", "example"}},
 		"CSV missing":       {[]string{"--nodes-csv", missing, "--pods-csv", missing}, []string{"no such file"}},
 		"save CSV":          {[]string{"--nodes-csv", path, "--pods-csv", path, "--save-state", "x"}, []string{"save-state"}},
-		"no cluster":        {[]string{"--kubeconfig", missing}, []string{"--kubeconfig", "--state"}},
+		"no cluster":        {[]string{"--kubeconfig", missing}, []string{"--kubeconfig", "--state", "--example"}},
 		"argument":          {[]string{"now"}, []string{"now"}},
 		"no such directory": {[]string{"--state", path, "--html", filepath.Join(missing, "x.html")}, []string{"--html", "no such file"}},
 		"unwritable report": {[]string{"--state", path, "--output-file", filepath.Join(missing, "x")}, []string{"--output-file", "no such file"}},

@@ -4,6 +4,7 @@
 // Files in reading order:
 //
 //   - state.go: START HERE, the file and how it is read and written
+//   - example.go: the built-in cluster
 //   - strip.go: what of nodes and pods goes into it
 //   - hash.go: names replaced, for files that leave the house
 package state

@@ -16,11 +16,22 @@ import (
 // CreateNamespace creates a namespace in which pods can be created at once: its
 // default service account, which every pod needs, exists.
 func (cp *ControlPlane) CreateNamespace(ctx context.Context, name string, labels map[string]string) error {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	_, err := cp.createNamespace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}})
+	return err
+}
+
+// GenerateNamespace is CreateNamespace with a name that is the prefix and some random
+// letters, which it returns: a test that runs again on the same control plane cannot
+// use the first run's.
+func (cp *ControlPlane) GenerateNamespace(ctx context.Context, prefix string, labels map[string]string) (name string, err error) {
+	return cp.createNamespace(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix + "-", Labels: labels}})
+}
+
+func (cp *ControlPlane) createNamespace(ctx context.Context, namespace *corev1.Namespace) (name string, err error) {
 	if err := cp.client.Create(ctx, namespace); err != nil {
-		return fmt.Errorf("creating namespace %s: %w", name, err)
+		return "", fmt.Errorf("creating namespace %s%s: %w", namespace.GenerateName, namespace.Name, err)
 	}
-	return cp.ensureDefaultServiceAccount(ctx, name)
+	return namespace.Name, cp.ensureDefaultServiceAccount(ctx, namespace.Name)
 }
 
 // ensureDefaultServiceAccount waits for kube-controller-manager to create the

@@ -57,8 +57,9 @@ func createBaseline(ctx context.Context, cp *controlplane.ControlPlane) (baselin
 
 // stored creates the pod, in a new namespace, and returns what the API server
 // made of it.
-func stored(ctx context.Context, cp *controlplane.ControlPlane, namespace string, tc untouchedCase) (string, error) {
-	if err := cp.CreateNamespace(ctx, namespace, tc.labels); err != nil {
+func stored(ctx context.Context, cp *controlplane.ControlPlane, prefix string, tc untouchedCase) (string, error) {
+	namespace, err := cp.GenerateNamespace(ctx, prefix, tc.labels)
+	if err != nil {
 		return "", err
 	}
 	pod := tc.pod.DeepCopy()

@@ -146,15 +146,17 @@ func restricted(p *corev1.Pod) {
 // policedNamespaces creates two namespaces with the policy, the first opted in.
 func policedNamespaces(t *testing.T, name string, p policy) [2]string {
 	t.Helper()
-	namespaces := [2]string{"policy-" + name + "-with", "policy-" + name + "-without"}
-	for i, namespace := range namespaces {
+	var namespaces [2]string
+	for i, prefix := range [2]string{"policy-" + name + "-with", "policy-" + name + "-without"} {
 		labels := map[string]string{config.LabelEnabled: fmt.Sprint(i == 0)}
 		for key, value := range p.labels {
 			labels[key] = value
 		}
-		if err := cluster.CreateNamespace(t.Context(), namespace, labels); err != nil {
+		namespace, err := cluster.GenerateNamespace(t.Context(), prefix, labels)
+		if err != nil {
 			t.Fatal(err)
 		}
+		namespaces[i] = namespace
 		if p.object != nil {
 			object := p.object.DeepCopyObject().(client.Object)
 			object.SetNamespace(namespace)

@@ -82,9 +82,9 @@ func free(t *testing.T, nodes []*corev1.Node) int64 {
 }
 
 // otherNamespace creates a namespace that has not opted in; its pods go with it.
-func otherNamespace(t *testing.T, name string) string {
+func otherNamespace(t *testing.T, prefix string) string {
 	t.Helper()
-	optedIn(t, name)
+	name := optedIn(t, prefix)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"gpu-binpacker.io/enabled":null}}}`))
 	if err := cluster.Client().Patch(t.Context(), namespace, patch); err != nil {

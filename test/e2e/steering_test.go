@@ -46,9 +46,10 @@ func withNodes(t *testing.T, nodes []*corev1.Node) {
 }
 
 // optedIn creates an opted-in namespace for one test; its pods go with it.
-func optedIn(t *testing.T, name string) string {
+func optedIn(t *testing.T, prefix string) string {
 	t.Helper()
-	if err := cluster.CreateNamespace(t.Context(), name, map[string]string{config.LabelEnabled: "true"}); err != nil {
+	name, err := cluster.GenerateNamespace(t.Context(), prefix, map[string]string{config.LabelEnabled: "true"})
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

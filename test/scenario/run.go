@@ -30,7 +30,7 @@ func Run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*S
 			return Placement{}, err
 		}
 		failed := false
-		p, err := run(ctx, c, s, enabled, attempt, func(st *Stage) error {
+		p, err := run(ctx, c, s, enabled, func(st *Stage) error {
 			after, err := c.Installed.FailOpens(ctx)
 			if failed = after > before && attempt < attempts; err != nil || failed || then == nil {
 				return err
@@ -44,14 +44,13 @@ func Run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*S
 }
 
 // run is one attempt.
-func run(ctx context.Context, c *Cluster, s Scenario, enabled bool, attempt int, then func(*Stage) error) (p Placement, err error) {
-	name := fmt.Sprintf("%s-without-%d", s.Name, attempt)
-	labels := map[string]string{}
+func run(ctx context.Context, c *Cluster, s Scenario, enabled bool, then func(*Stage) error) (p Placement, err error) {
+	prefix, labels := s.Name+"-without", map[string]string{}
 	if enabled {
-		name = fmt.Sprintf("%s-with-%d", s.Name, attempt)
-		labels[config.LabelEnabled] = "true"
+		prefix, labels[config.LabelEnabled] = s.Name+"-with", "true"
 	}
-	if err := c.CreateNamespace(ctx, name, labels); err != nil {
+	name, err := c.GenerateNamespace(ctx, prefix, labels)
+	if err != nil {
 		return Placement{}, err
 	}
 	st := &Stage{stage{cluster: c, namespace: name, schedulerName: s.SchedulerName, nodes: make([]*corev1.Node, s.Nodes)}}
