@@ -35,7 +35,7 @@ LINT = $(GO) tool -modfile="$(CURDIR)/test/tools/go.mod" golangci-lint
 export GOWORK := off
 
 # Modules with Go code.
-MODULES := . test test/certmanager test/observability
+MODULES := . test test/observability
 
 .DEFAULT_GOAL := help
 
@@ -109,7 +109,7 @@ test-versions: ## Test on Kubernetes VERSIONS='1.34.4 1.36.3', by default on all
 # OLD and NEW are Kubernetes versions, FROM a commit of gpu-binpacker.
 .PHONY: test-upgrade
 test-upgrade: testbed ## Upgrade control plane (OLD= to NEW=) and gpu-binpacker (FROM=, and back) under a running webhook; 5 minutes once built.
-	cd test && $(GO) run ./controlplane/cmd/build -kubernetes $(or $(OLD),1.35.4) -kubernetes $(or $(NEW),1.36.3)
+	cd test && $(GO) run ./programs/cmd/build -kubernetes $(or $(OLD),1.35.4) -kubernetes $(or $(NEW),1.36.3)
 	cd test && $(GO) test -tags upgrade -count=1 -v -timeout 40m $(TESTFLAGS) ./upgrade -old $(or $(OLD),1.35.4) -new $(or $(NEW),1.36.3) -from $(or $(FROM),HEAD~1)
 
 # The tag keeps it out of make test, since it takes minutes.
@@ -185,8 +185,8 @@ KUBERNETES ?=
 
 .PHONY: testbed
 testbed: ## Build the control plane that tests and demo run on (once, some minutes); further versions with KUBERNETES=.
-	@echo 'building the control plane: on a fresh machine about 20 minutes on 2 cores, the first few of them without output; later a second'
-	cd test && $(GO) run ./controlplane/cmd/build $(foreach version,$(KUBERNETES),-kubernetes '$(version)')
+	@echo 'building the control plane: on a fresh machine about 15 minutes on 2 cores, later a second'
+	cd test && $(GO) run ./programs/cmd/build $(foreach version,$(KUBERNETES),-kubernetes '$(version)')
 
 .PHONY: clean
 clean: ## Remove everything that was built.

@@ -9,8 +9,4 @@
 //
 // They are cert-manager's own packages, not imitations. A released cert-manager
 // ships them as several images; the test bed has no container engine.
-//
-// It is a module of its own because cert-manager is built against another minor
-// version of k8s.io/* than the Kubernetes binaries of the surrounding test
-// module.
 package main

@@ -13,7 +13,7 @@ import (
 	release "helm.sh/helm/v4/pkg/release/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const (
@@ -28,7 +28,7 @@ var oldestKubernetes = common.KubeVersion{Version: "v1.30.0", Major: "1", Minor:
 
 // Dir returns the folder of the chart.
 func Dir() (string, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}

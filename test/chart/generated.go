@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // copies are files that the chart needs and that other installations need as well.
@@ -18,7 +18,7 @@ var copies = map[string]string{
 // Generated returns what the generated files of the chart must contain, path in the
 // chart -> content.
 func Generated() (map[string][]byte, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}

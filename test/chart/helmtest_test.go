@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // withheld are rights that the pod of the test does not get: one Secret holds the
@@ -106,11 +107,11 @@ func (l *life) playPod(ctx context.Context, name, binary, dir string, report *ch
 
 // buildProduct builds the binary, as package installation does.
 func buildProduct(ctx context.Context, t *testing.T) (string, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	program := controlplane.Program{
+	program := programs.Program{
 		Name:    "gpu-binpacker",
 		Package: "github.com/gpu-binpacker/gpu-binpacker",
 		Dir:     root,

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // values are what a user gives to Helm.
@@ -82,7 +82,7 @@ func hooks(t *testing.T, given values) objects {
 // kustomize.
 func kustomized(t *testing.T, folder string) objects {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

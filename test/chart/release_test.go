@@ -22,6 +22,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const (
@@ -111,7 +112,7 @@ func (l *life) upgrade(t *testing.T) {
 // steer runs the binary with what the release has installed: configuration,
 // arguments, certificate, rights. Package installation says what it must change.
 func (l *life) steer(t *testing.T) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // document is the page, relative to the repository.
@@ -40,7 +40,7 @@ func main() {
 }
 
 func write() error {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return err
 	}

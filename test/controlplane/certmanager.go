@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const certManagerModule = "github.com/cert-manager/cert-manager"
@@ -39,7 +41,7 @@ func (cp *ControlPlane) certManager() (*Component, error) {
 // installCertManagerCRDs creates the CRDs that lie in cert-manager's module and
 // waits until they are served.
 func (cp *ControlPlane) installCertManagerCRDs(ctx context.Context) error {
-	dir, err := moduleDir(ctx, filepath.Join(cp.root, "test", "certmanager"), certManagerModule)
+	dir, err := programs.ModuleDir(ctx, filepath.Join(cp.root, "test"), certManagerModule)
 	if err != nil {
 		return err
 	}

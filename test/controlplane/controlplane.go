@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // ControlPlane is a running control plane.
@@ -65,17 +67,17 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 
 // prepare does everything that needs no running component.
 func prepare(ctx context.Context, options Options) (*ControlPlane, error) {
-	root, err := RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}
-	if options.Binaries == (Binaries{}) {
+	if options.Binaries == (programs.Binaries{}) {
 		// A build can take minutes: it is never silent.
 		out := options.Log
 		if out == nil {
 			out = os.Stderr
 		}
-		if options.Binaries, err = Build(ctx, out); err != nil {
+		if options.Binaries, err = programs.Build(ctx, out); err != nil {
 			return nil, err
 		}
 	}

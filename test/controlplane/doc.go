@@ -1,4 +1,4 @@
-// Package controlplane builds and runs a real Kubernetes control plane on this
+// Package controlplane runs a real Kubernetes control plane on this
 // machine, without containers: etcd, kube-apiserver and kube-scheduler, and on
 // request kube-controller-manager, kwok (nodes and pods without machines) and
 // cert-manager.
@@ -14,26 +14,20 @@
 // loopback only, on ports of its own, and lives in a temporary directory, so
 // any number of control planes can run side by side.
 //
-// The programs of Kubernetes have the version in test/go.mod, unless
-// GPU_BINPACKER_TEST_KUBERNETES names another one, such as 1.34.4. A test that
-// needs two versions gets each by BuildKubernetes; the first is Options.Binaries,
-// and Component.Replace and Restart put a program of the second in its place.
+// The programs are those of package programs. A test that needs two Kubernetes versions
+// gets the first by Options.Binaries; Component.Replace and Restart put a program of the
+// second in its place.
 //
 // Files in reading order:
 //
 //   - options.go: what a caller can choose.
 //   - controlplane.go: START HERE, Start and Stop, the order of things.
-//   - kubernetes.go, kubernetesmodule.go: the Kubernetes versions, and a module to
-//     build each from.
-//   - binaries.go, gobuild.go, repository.go: the binaries, built once from the
-//     versions in go.mod files.
 //   - component.go, process.go, process_linux.go, process_other.go: one child
 //     process, from start to the last line of its log.
 //   - etcd.go, apiserver.go, scheduler.go, controllermanager.go, kwok.go,
 //     certmanager.go: the command line and the readiness of each component.
 //   - kwok.yaml: what fake nodes and their pods do.
 //   - ports.go, certificates.go, kubeconfig.go: what the components share.
-//   - clients.go, namespaces.go, nodes.go, metrics.go, testing.go: what tests
-//     use.
-//   - cmd/build: the binaries, built from the command line.
+//   - clients.go, namespaces.go, nodes.go, metrics.go, version.go, testing.go: what
+//     tests use.
 package controlplane

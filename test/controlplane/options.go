@@ -3,17 +3,19 @@ package controlplane
 import (
 	"io"
 	"slices"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // Names of the components, as ControlPlane.Component and the maps of Options
 // know them.
 const (
-	Etcd              = "etcd"
-	APIServer         = "kube-apiserver"
-	ControllerManager = "kube-controller-manager"
-	KubeScheduler     = "kube-scheduler"
-	Kwok              = "kwok"
-	CertManager       = "cert-manager"
+	Etcd              = programs.Etcd
+	APIServer         = programs.APIServer
+	ControllerManager = programs.ControllerManager
+	KubeScheduler     = programs.KubeScheduler
+	Kwok              = programs.Kwok
+	CertManager       = programs.CertManager
 )
 
 // Options choose what runs. The zero value is etcd, kube-apiserver and
@@ -37,8 +39,8 @@ type Options struct {
 	// with the default profile; an empty, non-nil slice means none.
 	Schedulers []Scheduler
 
-	// Binaries are the programs to run. The zero value means Build.
-	Binaries Binaries
+	// Binaries are the programs to run. The zero value means programs.Build.
+	Binaries programs.Binaries
 
 	// Verbosity is klog's -v, component name -> level. Default 0 for all.
 	Verbosity map[string]int

@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // startTimeout is how long StartForTest may take, building excluded when it is
@@ -19,7 +21,7 @@ func StartForTest(t testing.TB, options Options) *ControlPlane {
 	if options.Log == nil {
 		options.Log = t.Output()
 	}
-	if options.Binaries == (Binaries{}) {
+	if options.Binaries == (programs.Binaries{}) {
 		options.Binaries = buildForTest(t, options.Log)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
@@ -40,9 +42,9 @@ func StartForTest(t testing.TB, options Options) *ControlPlane {
 }
 
 // buildForTest builds the binaries in the time that the test's deadline leaves.
-func buildForTest(t testing.TB, out io.Writer) Binaries {
+func buildForTest(t testing.TB, out io.Writer) programs.Binaries {
 	t.Helper()
-	binaries, err := Build(t.Context(), out)
+	binaries, err := programs.Build(t.Context(), out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,6 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestKubernetesLinkerFlags(t *testing.T) {
-	const pkg = "k8s.io/component-base/version"
-	want := "-X " + pkg + ".gitVersion=v1.37.2 -X " + pkg + ".gitMajor=1 -X " + pkg + ".gitMinor=37"
-	if got := kubernetesLinkerFlags("v1.37.2"); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestPortsAreDifferent(t *testing.T) {
 	// Two values, as two processes would have.
 	var first, second ports

@@ -23,6 +23,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/scenario"
 )
 
@@ -72,7 +73,7 @@ func run(ctx context.Context) (err error) {
 // finish writes the reports, prints the last line and fails if the packing is not
 // the expected one.
 func finish(r report) error {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return err
 	}

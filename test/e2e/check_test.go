@@ -21,13 +21,14 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/cli/check"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // checked runs `gpu-binpacker check` and returns the results that are not OK,
 // code -> level, and its exit code.
 func checked(t *testing.T, args ...string) (report check.Report, notOK map[string]check.Level, exitCode int) {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

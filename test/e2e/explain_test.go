@@ -16,12 +16,13 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/cli"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // command runs the real binary against the cluster and decodes what it prints.
 func command(t *testing.T, into any, args ...string) {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

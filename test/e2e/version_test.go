@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // Every replica finds the version of the API server with the shipped permissions and
@@ -30,7 +30,7 @@ func TestVersionIsFound(t *testing.T) {
 			t.Errorf("%s goes by %v, want only %v", replica.Name(), metrics.Labels(name), want)
 		}
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const (
@@ -75,9 +75,9 @@ func (b *bed) runFaultyBinary(ctx context.Context) (undo []func(), err error) {
 	return undo, b.each(func(r *installation.Replica) error { return r.Restart(ctx) })
 }
 
-func faultyProgram() (controlplane.Program, error) {
-	root, err := controlplane.RepositoryRoot()
-	return controlplane.Program{
+func faultyProgram() (programs.Program, error) {
+	root, err := programs.RepositoryRoot()
+	return programs.Program{
 		Name:    "gpu-binpacker-faults",
 		Package: "github.com/gpu-binpacker/gpu-binpacker",
 		Dir:     root,

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const (
@@ -190,11 +191,11 @@ func (i *Installation) Stop() (err error) {
 
 // buildProduct builds the binary from the repository.
 func buildProduct(ctx context.Context, out io.Writer) (string, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	program := controlplane.Program{
+	program := programs.Program{
 		Name:    "gpu-binpacker",
 		Package: "github.com/gpu-binpacker/gpu-binpacker",
 		Dir:     root,

@@ -25,7 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // fieldManager is who applies, in the objects' managedFields.
@@ -43,7 +43,7 @@ type bundle struct {
 
 // render renders a kustomization of the repository with the pinned kustomize.
 func render(ctx context.Context, kustomization string) (*bundle, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 const (
@@ -60,7 +61,7 @@ type reader struct {
 // nodes, and GPU pods that nobody has packed. Its reader has kubectl and Helm.
 func newReader(t *testing.T) *reader {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ var programs = map[string]string{
 func (r *reader) buildPrograms(t *testing.T) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		program := controlplane.Program{
+		program := programs.Program{
 			Name: name, Package: programs[name], Dir: filepath.Join(r.root, "test"), Output: filepath.Join(r.root, "bin", name),
 		}
 		if err := program.Build(t.Context(), t.Output()); err != nil {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // from is the commit of gpu-binpacker to upgrade from.
@@ -32,7 +32,7 @@ type product struct {
 // the test removes.
 func earlier(t *testing.T) product {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func earlier(t *testing.T) product {
 // current builds gpu-binpacker of the working tree.
 func current(t *testing.T) product {
 	t.Helper()
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func current(t *testing.T) product {
 
 func build(t *testing.T, source, binary string) product {
 	t.Helper()
-	program := controlplane.Program{
+	program := programs.Program{
 		Name: "gpu-binpacker", Package: "github.com/gpu-binpacker/gpu-binpacker", Dir: source, Output: binary,
 	}
 	if err := program.Build(t.Context(), t.Output()); err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/scenario"
 )
 
@@ -39,17 +40,17 @@ const (
 // bed is a control plane with the product, and the programs of two versions.
 type bed struct {
 	*scenario.Cluster
-	old, new controlplane.Binaries
+	old, new programs.Binaries
 }
 
 func newBed(t *testing.T, options installation.Options) *bed {
 	t.Helper()
 	b := &bed{}
 	var err error
-	if b.old, err = controlplane.BuildKubernetes(t.Context(), t.Output(), *oldKubernetes); err != nil {
+	if b.old, err = programs.BuildKubernetes(t.Context(), t.Output(), *oldKubernetes); err != nil {
 		t.Fatal(err)
 	}
-	if b.new, err = controlplane.BuildKubernetes(t.Context(), t.Output(), *newKubernetes); err != nil {
+	if b.new, err = programs.BuildKubernetes(t.Context(), t.Output(), *newKubernetes); err != nil {
 		t.Fatal(err)
 	}
 	cp := controlplane.StartForTest(t, controlplane.Options{ControllerManager: true, Kwok: true, CertManager: true, Binaries: b.old})

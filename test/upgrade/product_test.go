@@ -19,6 +19,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/scenario"
 )
 
@@ -156,7 +157,7 @@ func readEachOther(t *testing.T, cp *controlplane.ControlPlane, before, now prod
 	if err := cp.CreateNodes(t.Context(), nodes...); err != nil {
 		t.Fatal(err)
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // endTimeout is how long an interrupted command may take to end.
@@ -36,7 +36,7 @@ func (r *runner) command(ctx context.Context, suite string, out io.Writer, args 
 	defer file.Close()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = filepath.Join(r.root, "test")
-	cmd.Env = append(os.Environ(), "GOWORK=off", controlplane.KubernetesVariable+"="+r.version)
+	cmd.Env = append(os.Environ(), "GOWORK=off", programs.KubernetesVariable+"="+r.version)
 	cmd.Stdout = io.MultiWriter(file, out)
 	cmd.Stderr = io.MultiWriter(file, r.out)
 	// The go command does not pass signals on: they go to the whole group.

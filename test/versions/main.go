@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
@@ -44,7 +44,7 @@ func run(ctx context.Context, out io.Writer, versions, suites []string) error {
 	if err := checkSuites(suites); err != nil {
 		return err
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return err
 	}
@@ -74,11 +74,11 @@ func run(ctx context.Context, out io.Writer, versions, suites []string) error {
 // They come back without v.
 func selectVersions(ctx context.Context, versions []string) ([]string, error) {
 	if len(versions) == 0 {
-		return controlplane.TestedKubernetes(ctx)
+		return programs.TestedKubernetes(ctx)
 	}
 	var parsed []string
 	for _, text := range versions {
-		version, err := controlplane.ParseKubernetesVersion(text)
+		version, err := programs.ParseKubernetesVersion(text)
 		if err != nil {
 			return nil, fmt.Errorf("-versions: %w", err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/report"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/system"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/workload"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // Names of the suites.
@@ -80,7 +80,7 @@ func (r *runner) run(ctx context.Context, suites []string) Result {
 		}
 	}
 	fmt.Fprintf(r.out, "%s: building\n", r.name)
-	if _, err := controlplane.BuildKubernetes(ctx, r.out, r.version); err != nil {
+	if _, err := programs.BuildKubernetes(ctx, r.out, r.version); err != nil {
 		fail("build", err)
 		return result
 	}

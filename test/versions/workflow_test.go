@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // GitHub's workflow and .ci/run name versions themselves: a workflow cannot ask for
 // the list without building what knows it.
 func TestVersionsOfContinuousIntegration(t *testing.T) {
-	want, err := controlplane.TestedKubernetes(t.Context())
+	want, err := programs.TestedKubernetes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestVersionsOfContinuousIntegration(t *testing.T) {
 
 // The oldest and the newest version that the product names are those that are tested.
 func TestVersionsOfTheProduct(t *testing.T) {
-	tested, err := controlplane.TestedKubernetes(t.Context())
+	tested, err := programs.TestedKubernetes(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

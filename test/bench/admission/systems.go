@@ -23,6 +23,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/fakeapi"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // Names of the systems.
@@ -143,7 +144,7 @@ func startOther(ctx context.Context, name, dir string, shape *cluster.Shape, nod
 
 // load runs the load generator against the server.
 func (s *system) load(ctx context.Context, o loadOptions, shape *cluster.Shape, nodes int) (loadResult, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return loadResult{}, err
 	}

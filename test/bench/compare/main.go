@@ -12,7 +12,7 @@ import (
 	"regexp"
 	"syscall"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // options are the flags, and what tests set.
@@ -60,7 +60,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 		return fmt.Errorf("-bench: %w", err)
 	}
 	if o.root == "" {
-		root, err := controlplane.RepositoryRoot()
+		root, err := programs.RepositoryRoot()
 		if err != nil {
 			return err
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/scenario"
 )
 
@@ -115,11 +116,11 @@ func (b *bed) waitIndex(ctx context.Context) error {
 // startNoop starts the webhook of the admission benchmark that does nothing, and
 // makes the API server call it in the same way as ours.
 func (b *bed) startNoop(ctx context.Context) error {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return err
 	}
-	program := controlplane.Program{
+	program := programs.Program{
 		Name: "noop webhook", Package: "./bench/admission", Dir: filepath.Join(root, "test"),
 		Output: filepath.Join(b.Dir(), "noop-webhook"),
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/report"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/system"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/workload"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // options are the flags.
@@ -90,7 +90,7 @@ func bench(ctx context.Context, o options) error {
 		return nil
 	}
 	if o.reports == "" {
-		root, err := controlplane.RepositoryRoot()
+		root, err := programs.RepositoryRoot()
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // environment is that of the Deployment (config/manager/deployment.yaml).
@@ -35,11 +36,11 @@ func Build(ctx context.Context, out io.Writer, given string) (string, error) {
 	if given != "" {
 		return filepath.Abs(given)
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return "", err
 	}
-	program := controlplane.Program{
+	program := programs.Program{
 		Name: "gpu-binpacker", Package: "github.com/gpu-binpacker/gpu-binpacker", Dir: root,
 		Output: filepath.Join(root, "bin", "gpu-binpacker"),
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/fakeapi"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/product"
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // gcPercent keeps this process, which holds all objects, small: it makes little
@@ -79,7 +79,7 @@ func bench(ctx context.Context, o options) (r result, err error) {
 	if o.binary, err = product.Build(ctx, os.Stderr, o.binary); err != nil {
 		return r, err
 	}
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return r, err
 	}

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // patientKustomization is config/default with a longer timeout of the webhook.
@@ -22,7 +22,7 @@ const (
 
 // patientConfiguration is the shipped configuration with a longer timeout.
 func patientConfiguration() ([]byte, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 // Names of the scheduler profiles.
@@ -71,11 +72,11 @@ func stockScheduler() controlplane.Scheduler {
 
 // pluginScheduler builds and describes the scheduler with the origin's plugin.
 func pluginScheduler(ctx context.Context, out io.Writer) (controlplane.Scheduler, error) {
-	root, err := controlplane.RepositoryRoot()
+	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return controlplane.Scheduler{}, err
 	}
-	program := controlplane.Program{
+	program := programs.Program{
 		Name:    originScheduler,
 		Package: "github.com/gpu-binpacker/gpu-binpacker/test/bench/originscheduler",
 		Dir:     filepath.Join(root, "test"),

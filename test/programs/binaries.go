@@ -1,4 +1,4 @@
-package controlplane
+package programs
 
 import (
 	"context"
@@ -8,6 +8,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+)
+
+// Names of the programs.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	KubeScheduler     = "kube-scheduler"
+	Kwok              = "kwok"
+	CertManager       = "cert-manager"
 )
 
 // BinariesVariable names an environment variable. When it is set, Build takes
@@ -55,15 +65,15 @@ func kubernetesLinkerFlags(version string) string {
 // certManagerProgram describes test/certmanager. Its source is ours, so that a
 // version says nothing about its age: a digest of the source is linked in.
 func certManagerProgram(root string) (Program, error) {
-	dir := filepath.Join(root, "test", "certmanager")
-	digest, err := sourceDigest(dir)
+	test := filepath.Join(root, "test")
+	digest, err := sourceDigest(filepath.Join(test, "certmanager"))
 	if err != nil {
 		return Program{}, err
 	}
 	return Program{
 		Name:        CertManager,
 		Package:     "github.com/gpu-binpacker/gpu-binpacker/test/certmanager",
-		Dir:         dir,
+		Dir:         test,
 		Output:      filepath.Join(root, "bin", CertManager),
 		LinkerFlags: "-X main.sourceDigest=" + digest,
 	}, nil

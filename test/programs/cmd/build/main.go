@@ -1,12 +1,12 @@
 // Command build builds the programs of the test bed into bin/ and says what it
 // does, so that a test run does not seem to hang while it builds them:
 //
-//	cd test && go run ./controlplane/cmd/build
+//	cd test && go run ./programs/cmd/build
 //
 // With -kubernetes, which can be repeated, it builds those of further Kubernetes
 // versions as well:
 //
-//	cd test && go run ./controlplane/cmd/build -kubernetes 1.34.4 -kubernetes 1.35.4
+//	cd test && go run ./programs/cmd/build -kubernetes 1.34.4 -kubernetes 1.35.4
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
 func main() {
@@ -25,7 +25,7 @@ func main() {
 	versions := []string{""}
 	flag.Func("kubernetes", "a further Kubernetes `version` to build, for example 1.34.4; can be repeated", func(text string) error {
 		versions = append(versions, text)
-		_, err := controlplane.ParseKubernetesVersion(text)
+		_, err := programs.ParseKubernetesVersion(text)
 		return err
 	})
 	flag.Parse()
@@ -43,7 +43,7 @@ func run(versions []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	for _, version := range versions {
-		if _, err := controlplane.BuildKubernetes(ctx, os.Stderr, version); err != nil {
+		if _, err := programs.BuildKubernetes(ctx, os.Stderr, version); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package controlplane
+package programs
 
 import (
 	"context"
@@ -7,21 +7,18 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
 )
 
-const (
-	// progressInterval is how often a running build says that it is alive.
-	progressInterval = 15 * time.Second
+// symbolFlags leave out the debugger's symbols.
+const symbolFlags = "-s -w"
 
-	// lockInterval is how often a process that waits for the build of
-	// another one looks again.
-	lockInterval = 200 * time.Millisecond
-)
+// lockInterval is how often a process that waits for the build of another one looks
+// again.
+const lockInterval = 200 * time.Millisecond
 
 // Program is a Go program that the test bed builds.
 type Program struct {
@@ -36,8 +33,8 @@ type Program struct {
 	Dir string
 	// Output is the path of the binary.
 	Output string
-	// LinkerFlags are passed to the linker. A binary that was linked with
-	// other flags is not reused.
+	// LinkerFlags are passed to the linker, among those of other programs. A binary that
+	// was linked without them is not reused.
 	LinkerFlags string
 	// Tags are build tags, separated by commas.
 	Tags string
@@ -59,35 +56,24 @@ func ensureAll(ctx context.Context, out io.Writer, dir string, list func() ([]Pr
 	if err != nil {
 		return err
 	}
+	var missing []Program
 	for _, program := range programs {
-		if err := program.ensure(ctx, out); err != nil {
+		toolchain, err := goVersion(ctx, program.Dir, program.Environment...)
+		if err != nil {
 			return err
 		}
+		name, reason := strings.TrimSpace("bin/"+program.Name+" "+program.Version), program.outdated(toolchain)
+		if reason == "" {
+			fmt.Fprintln(out, "reusing "+name)
+			continue
+		}
+		fmt.Fprintf(out, "to build: %s (%s)\n", name, reason)
+		missing = append(missing, program)
 	}
-	return nil
-}
-
-// ensure builds the program unless its binary is up to date.
-func (p Program) ensure(ctx context.Context, out io.Writer) error {
-	toolchain, err := goVersion(ctx, p.Dir, p.Environment...)
-	if err != nil {
-		return err
-	}
-	reason := p.outdated(toolchain)
-	if reason == "" {
-		fmt.Fprintln(out, strings.TrimSpace("reusing bin/"+p.Name+" "+p.Version))
-		return nil
-	}
-	fmt.Fprintf(out, "building %s (%s)\n", strings.TrimSpace("bin/"+p.Name+" "+p.Version), reason)
-	// Not into the final place: an interrupted build must not leave half a
-	// binary there.
-	temporary := fmt.Sprintf("%s.%d.tmp", p.Output, os.Getpid())
-	defer os.Remove(temporary)
-	if err := p.build(ctx, out, temporary); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, p.Output); err != nil {
-		return fmt.Errorf("building %s: %w", p.Package, err)
+	for _, b := range batches(missing) {
+		if err := b.build(ctx, out); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -113,78 +99,22 @@ func (p Program) outdated(toolchain string) string {
 		return fmt.Sprintf("the existing one is %s", info.Main.Version)
 	}
 	for _, setting := range info.Settings {
-		if setting.Key == "-ldflags" && setting.Value != p.linkerFlags() {
+		if setting.Key == "-ldflags" && !(strings.HasPrefix(setting.Value, symbolFlags) && strings.Contains(setting.Value, p.LinkerFlags)) {
 			return "the existing one was linked with other flags"
 		}
 	}
 	return ""
 }
 
-// linkerFlags are LinkerFlags without the debugger's symbols, which would
-// double the size of the binaries.
-func (p Program) linkerFlags() string {
-	return strings.TrimSpace("-s -w " + p.LinkerFlags)
-}
-
-// Build builds a program whose source is in this repository. The go command
-// itself sees whether anything has changed.
+// Build builds a program whose source is in this repository. The go command itself sees
+// whether anything has changed.
 func (p Program) Build(ctx context.Context, out io.Writer) error {
 	unlock, err := lockDir(ctx, filepath.Dir(p.Output), out)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	return p.build(ctx, out, p.Output)
-}
-
-// build builds the program and reports its progress to out. There is no
-// -trimpath: with it nothing of the compile cache would be shared with go test.
-func (p Program) build(ctx context.Context, out io.Writer, output string) error {
-	start := time.Now()
-	args := append([]string{"build"}, p.Flags...)
-	args = append(args, "-tags", p.Tags, "-ldflags", p.linkerFlags(), "-o", output, p.Package)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = p.Dir
-	cmd.Env = append(goEnvironment(), p.Environment...)
-	// The go command ends its compilers when it is interrupted, not when it
-	// is killed.
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-
-	stopTicker := reportEvery(progressInterval, func(elapsed time.Duration) {
-		fmt.Fprintf(out, "building bin/%s: %s so far\n", p.Name, elapsed.Round(time.Second))
-	})
-	messages, err := cmd.CombinedOutput()
-	stopTicker()
-	if err != nil {
-		return fmt.Errorf("building %s: %w", p.Package, errors.Join(err, textError(string(messages))))
-	}
-	fmt.Fprintf(out, "built bin/%s in %.1f s\n", p.Name, time.Since(start).Seconds())
-	return nil
-}
-
-// reportEvery calls report at every interval until the returned function, which
-// waits for a report under way.
-func reportEvery(interval time.Duration, report func(elapsed time.Duration)) (stop func()) {
-	start := time.Now()
-	quit, done := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(done)
-		ticker := time.NewTicker(interval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				report(time.Since(start))
-			case <-quit:
-				return
-			}
-		}
-	}()
-	return func() {
-		close(quit)
-		<-done
-	}
+	return batch{p}.build(ctx, out)
 }
 
 // lockDir creates dir and keeps other processes from building into it until the

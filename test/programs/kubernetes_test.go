@@ -1,4 +1,4 @@
-package controlplane
+package programs
 
 import (
 	"io"
@@ -119,5 +119,13 @@ func TestFindBinaries(t *testing.T) {
 	}
 	if _, err := findBinaries(dir, ""); err == nil {
 		t.Error("found programs of the version of go.mod, which are not there")
+	}
+}
+
+func TestKubernetesLinkerFlags(t *testing.T) {
+	const pkg = "k8s.io/component-base/version"
+	want := "-X " + pkg + ".gitVersion=v1.37.2 -X " + pkg + ".gitMajor=1 -X " + pkg + ".gitMinor=37"
+	if got := kubernetesLinkerFlags("v1.37.2"); got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

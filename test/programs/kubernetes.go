@@ -1,4 +1,4 @@
-package controlplane
+package programs
 
 import (
 	"context"
@@ -156,28 +156,34 @@ func BuildKubernetes(ctx context.Context, out io.Writer, version string) (Binari
 		return findBinaries(dir, set.folder())
 	}
 	bin := filepath.Join(root, "bin")
-	err = ensureAll(ctx, out, bin, func() ([]Program, error) { return programs(ctx, root) })
-	if err != nil {
-		return Binaries{}, err
+	first := func() ([]Program, error) { return programs(ctx, root) }
+	if set.pinned {
+		first = func() ([]Program, error) { return pinnedPrograms(ctx, root, set) }
+	}
+	if err := ensureAll(ctx, out, bin, first); err != nil || set.pinned {
+		return set.binaries(bin, err)
 	}
 	// The lock is that of the set's folder: a build of minutes must not keep tests of
 	// other versions waiting.
 	err = ensureAll(ctx, out, filepath.Join(bin, set.folder()), func() ([]Program, error) { return set.programs(ctx, root) })
+	return set.binaries(bin, err)
+}
+
+// pinnedPrograms are all programs of the version of test/go.mod: one go command builds
+// them together.
+func pinnedPrograms(ctx context.Context, root string, set kubernetesSet) ([]Program, error) {
+	all, err := programs(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	more, err := set.programs(ctx, root)
+	return append(all, more...), err
+}
+
+// binaries finds what was built, unless it could not be.
+func (s kubernetesSet) binaries(bin string, err error) (Binaries, error) {
 	if err != nil {
 		return Binaries{}, err
 	}
-	return findBinaries(bin, set.folder())
-}
-
-// KubernetesVersion returns the version that the API server says it has, with v:
-// v1.34.4. What a test expects of a cluster can depend on it.
-func (cp *ControlPlane) KubernetesVersion() (string, error) {
-	info, err := cp.clientset.Discovery().ServerVersion()
-	if err != nil {
-		return "", fmt.Errorf("asking the API server for its version: %w", err)
-	}
-	if !semver.IsValid(info.GitVersion) {
-		return "", fmt.Errorf("the API server says that its version is %q", info.GitVersion)
-	}
-	return info.GitVersion, nil
+	return findBinaries(bin, s.folder())
 }

@@ -1,4 +1,4 @@
-package controlplane
+package programs
 
 import (
 	"bytes"
@@ -53,9 +53,9 @@ func goVersion(ctx context.Context, dir string, environment ...string) (string, 
 	return strings.TrimSpace(string(out)), err
 }
 
-// moduleDir returns the directory of a module's source in the version that the
+// ModuleDir returns the directory of a module's source in the version that the
 // go.mod in dir selects. It downloads the module when that is missing.
-func moduleDir(ctx context.Context, dir, module string) (string, error) {
+func ModuleDir(ctx context.Context, dir, module string) (string, error) {
 	out, err := goCommand(ctx, dir, nil, "mod", "download", "-json", module)
 	if err != nil {
 		return "", err
