@@ -51,8 +51,29 @@ help: ## List the targets.
 demo: testbed ## Show the packing on a real control plane on this machine.
 	cd test && $(GO) run ./demo
 
+# Compiles, and shows a made-up cluster packed: no control plane is needed.
+.PHONY: example
+example: ## Show on a built-in cluster what packing saves, and one decision; needs no cluster.
+	@echo 'compiling: on a fresh machine about 3 minutes on 2 cores, later a second'
+	@$(GO) run -C test ./programs/cmd/build -product
+	@mkdir -p bin/reports
+	bin/gpu-binpacker report --example --html bin/reports/example.html
+	bin/gpu-binpacker explain --example
+	@echo 'wrote bin/reports/example.html'
+
+.PHONY: playground
+playground: testbed ## Start a cluster with gpu-binpacker to try things on, until Ctrl-C; see PLAYGROUND=-h.
+	cd test && $(GO) run ./playground $(PLAYGROUND)
+
 .PHONY: test
-test: test-unit test-integration test-observability ## Run all tests; stops at the first part that fails.
+test: ## Run all tests; stops at the first part that fails.
+	@echo 'all tests, in 3 parts: on 2 cores about 12 minutes, the first time 25, since everything is compiled'
+	@echo 'part 1 of 3: make test-unit'
+	@$(MAKE) --no-print-directory test-unit
+	@echo 'part 2 of 3: make test-integration'
+	@$(MAKE) --no-print-directory test-integration
+	@echo 'part 3 of 3: make test-observability'
+	@$(MAKE) --no-print-directory test-observability
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go, with the race detector.
@@ -99,6 +120,11 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
+# The tag keeps it out of make test: compiling for each platform takes minutes.
+.PHONY: test-platforms
+test-platforms: ## Build image and release files for all platforms and check them; 15 minutes the first time.
+	cd test && $(GO) test -tags platforms -count=1 -v -timeout 60m $(TESTFLAGS) ./image/...
+
 # Builds each version first, the first time for about 10 minutes.
 SUITES ?=
 
@@ -119,9 +145,11 @@ test-profiles: testbed ## Show the packing under other profiles of the scheduler
 
 ##@ Build
 
+# With the flags of the test bed and of tests, so that nothing is compiled twice. What is
+# shipped is built by cross below.
 .PHONY: build
 build: ## Build bin/gpu-binpacker.
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/gpu-binpacker .
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/gpu-binpacker .
 
 # $(call binary,linux/amd64) is where $(call cross,linux/amd64) builds.
 binary = $(abspath $(OUTPUT))/platforms/$(subst /,_,$1)
@@ -187,6 +215,12 @@ KUBERNETES ?=
 testbed: ## Build the control plane that tests and demo run on (once, some minutes); further versions with KUBERNETES=.
 	@echo 'building the control plane: on a fresh machine about 15 minutes on 2 cores, later a second'
 	cd test && $(GO) run ./programs/cmd/build $(foreach version,$(KUBERNETES),-kubernetes '$(version)')
+
+# What the release workflow publishes, so that make testbed can fetch it: the checksums
+# in bin/testbed/prebuilt.txt belong into test/programs.
+.PHONY: testbed-release
+testbed-release: ## Build the control plane for all platforms into bin/testbed; an hour.
+	cd test && $(GO) run ./programs/cmd/build -release '$(CURDIR)/bin/testbed'
 
 .PHONY: clean
 clean: ## Remove everything that was built.

@@ -195,11 +195,6 @@ func buildProduct(ctx context.Context, out io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	program := programs.Program{
-		Name:    "gpu-binpacker",
-		Package: "github.com/gpu-binpacker/gpu-binpacker",
-		Dir:     root,
-		Output:  filepath.Join(root, "bin", "gpu-binpacker"),
-	}
+	program := programs.Product(root)
 	return program.Output, program.Build(ctx, out)
 }

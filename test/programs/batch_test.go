@@ -60,7 +60,7 @@ func TestEnsureAll(t *testing.T) {
 	if err := ensureAll(t.Context(), &out, bin, list); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	for _, want := range []string{"to build: bin/first (first time only)", "built bin/first, bin/second in"} {
+	for _, want := range []string{"missing: bin/first (first time only)", "built bin/first, bin/second in"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, &out)
 		}

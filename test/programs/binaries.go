@@ -79,6 +79,16 @@ func certManagerProgram(root string) (Program, error) {
 	}, nil
 }
 
+// Product is gpu-binpacker itself, of the checkout.
+func Product(root string) Program {
+	return Program{
+		Name:    "gpu-binpacker",
+		Package: "github.com/gpu-binpacker/gpu-binpacker",
+		Dir:     root,
+		Output:  filepath.Join(root, "bin", "gpu-binpacker"),
+	}
+}
+
 // sourceDigest hashes the names and contents of the files in dir.
 func sourceDigest(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)

@@ -13,8 +13,10 @@
 //   - kubernetes.go: START HERE, Build and the Kubernetes versions
 //   - binaries.go: the programs, and where they are
 //   - gobuild.go: which of them have to be built
+//   - prebuilt.go, prebuilt.txt: those that can be fetched instead
 //   - batch.go: building several with one go command
 //   - progress.go: how far that is
+//   - release.go: building what can be fetched
 //   - kubernetesmodule.go: a module to build another Kubernetes version from
 //   - repository.go: the checkout, and what the go command knows of its modules
 //   - cmd/build: the same from the command line

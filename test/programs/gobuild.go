@@ -63,14 +63,14 @@ func ensureAll(ctx context.Context, out io.Writer, dir string, list func() ([]Pr
 			return err
 		}
 		name, reason := strings.TrimSpace("bin/"+program.Name+" "+program.Version), program.outdated(toolchain)
-		if reason == "" {
+		if reason == "" || program.isPrebuilt(prebuiltSums) {
 			fmt.Fprintln(out, "reusing "+name)
 			continue
 		}
-		fmt.Fprintf(out, "to build: %s (%s)\n", name, reason)
+		fmt.Fprintf(out, "missing: %s (%s)\n", name, reason)
 		missing = append(missing, program)
 	}
-	for _, b := range batches(missing) {
+	for _, b := range batches(fetchAll(ctx, out, missing)) {
 		if err := b.build(ctx, out); err != nil {
 			return err
 		}

@@ -45,6 +45,17 @@ func reported(t *testing.T, r *reader, out string) {
 	wantContain(t, "the page", string(page), "<!doctype html>", "GPU pods are on 2 of 4 nodes")
 }
 
+// exampleShown checks what the example shows: a saving, a decision and a page.
+func exampleShown(t *testing.T, r *reader, out string) {
+	t.Helper()
+	wantContain(t, "the example", out, "of 303 nodes", "steered to gpu-")
+	page, err := os.ReadFile(filepath.Join(r.dir, "bin", "reports", "example.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantContain(t, "the page", string(page), "<!doctype html>", "the built-in example")
+}
+
 // startReplicas runs the webhook with what kubectl has applied: see package
 // installation for what it must change. Then the Deployment gets its pods, which
 // kwok lets look as if they ran.

@@ -113,8 +113,8 @@ func (r *reader) copyCheckout(t *testing.T) {
 	}
 }
 
-// programs are what the reader has: name -> package.
-var programs = map[string]string{
+// readersPrograms are what the reader has: name -> package.
+var readersPrograms = map[string]string{
 	"helm":    "helm.sh/helm/v4/cmd/helm",
 	"kubectl": "k8s.io/kubernetes/cmd/kubectl",
 }
@@ -122,9 +122,9 @@ var programs = map[string]string{
 // buildPrograms builds them in the versions of test/go.mod.
 func (r *reader) buildPrograms(t *testing.T) {
 	t.Helper()
-	for _, name := range slices.Sorted(maps.Keys(programs)) {
+	for _, name := range slices.Sorted(maps.Keys(readersPrograms)) {
 		program := programs.Program{
-			Name: name, Package: programs[name], Dir: filepath.Join(r.root, "test"), Output: filepath.Join(r.root, "bin", name),
+			Name: name, Package: readersPrograms[name], Dir: filepath.Join(r.root, "test"), Output: filepath.Join(r.root, "bin", name),
 		}
 		if err := program.Build(t.Context(), t.Output()); err != nil {
 			t.Fatal(err)
@@ -138,7 +138,7 @@ func (r *reader) newEnvironment(t *testing.T) []string {
 	t.Helper()
 	path, state := t.TempDir(), t.TempDir()
 	links := map[string]string{"kubectl-gpu_binpacker": filepath.Join(r.dir, "bin", "gpu-binpacker")}
-	for name := range programs {
+	for name := range readersPrograms {
 		links[name] = filepath.Join(r.root, "bin", name)
 	}
 	for name, target := range links {

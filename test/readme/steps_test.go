@@ -21,6 +21,10 @@ type step struct {
 
 // steps are by the text of the command.
 var steps = map[string]step{
+	"make example":    {after: exampleShown},
+	"make playground": {why: "it never ends by itself; TestPlayground runs it", instead: printOnly},
+	"make playground PLAYGROUND='-nodes 8 -gpus 4 -replicas 1'": {why: "it never ends by itself; TestPlayground runs it", instead: printOnly},
+	"make test-platforms":          {why: "compiles for a quarter of an hour", instead: printOnly},
 	"make demo":                    {why: "takes minutes; its scenarios are tested in test/e2e", instead: printOnly},
 	"make test":                    {why: "this test is a part of it", instead: printOnly},
 	"make test-unit":               {why: "CI runs it as part of make test", instead: printOnly},
