@@ -120,6 +120,13 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
+# COUNT times the burst of 64 pods on two replicas, with other work on all cores.
+COUNT ?= 200
+
+.PHONY: test-burst
+test-burst: testbed ## Repeat the burst of 64 pods COUNT times while all cores are kept busy; 10 minutes.
+	cd test && $(GO) test -count=$(COUNT) -v -timeout 60m -run 'TestPacking$$/burst' ./e2e -busy 2
+
 # The tag keeps it out of make test: compiling for each platform takes minutes.
 .PHONY: test-platforms
 test-platforms: ## Build image and release files for all platforms and check them; 15 minutes the first time.

@@ -9,6 +9,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +27,10 @@ var cluster *scenario.Cluster
 // product was installed.
 var unsteered baseline
 
+// busy is how many goroutines compute for nothing while the tests run: other work on
+// the machine.
+var busy = flag.Int("busy", 0, "keep so many cores busy with other work")
+
 func TestMain(m *testing.M) {
 	flag.Parse()
 	code, err := run(m)
@@ -38,7 +44,7 @@ func TestMain(m *testing.M) {
 // run starts the cluster, runs the tests and checks what must hold for all of
 // them: no pod was ever refused because of the webhook.
 func run(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	cp, err := controlplane.Start(ctx, controlplane.Options{
 		ControllerManager: true, Kwok: true, CertManager: true, Log: os.Stdout,
@@ -61,7 +67,9 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, installed.Stop()) }()
 	cluster = &scenario.Cluster{ControlPlane: cp, Installed: installed}
+	stop := keepBusy(*busy)
 	code = m.Run()
+	stop()
 	refused, err := installed.Rejections(ctx)
 	if err != nil {
 		return 1, err
@@ -75,4 +83,20 @@ func run(m *testing.M) (code int, err error) {
 		return 1, fmt.Errorf("%d pods were refused because of the webhook", refused)
 	}
 	return code, nil
+}
+
+// keepBusy keeps cores busy until the returned function.
+func keepBusy(cores int) (stop func()) {
+	var ended atomic.Bool
+	var group sync.WaitGroup
+	for range cores {
+		group.Go(func() {
+			for !ended.Load() { //nolint:revive // to keep a core busy is all it is for
+			}
+		})
+	}
+	return func() {
+		ended.Store(true)
+		group.Wait()
+	}
 }

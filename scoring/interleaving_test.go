@@ -1,0 +1,161 @@
+package scoring
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// lateWorld is a cluster in which everybody learns what happens late, each by a delay of its
+// own that changes all the time: two replicas, and a scheduler that binds while pods are
+// still being created. Times are in milliseconds.
+type lateWorld struct {
+	*testing.T
+	random   *rand.Rand
+	replicas []*testCluster
+	// delay is how late a watch is at most.
+	delay  int
+	events []lateEvent
+	// watchers are when the last event reached each watch: events come in order.
+	watchers map[string]int
+	free     map[string]int
+	bound    map[string]int
+}
+
+// lateEvent is something that happens at a time; seq orders those of one time.
+type lateEvent struct {
+	at, seq int
+	do      func(now int)
+}
+
+func (w *lateWorld) after(now, delay int, do func(now int)) {
+	w.events = append(w.events, lateEvent{now + delay, len(w.events), do})
+}
+
+// watched lets a watch deliver something, after those before.
+func (w *lateWorld) watched(watch string, now int, do func(now int)) {
+	at := max(now+w.random.IntN(w.delay+1), w.watchers[watch])
+	w.watchers[watch] = at
+	w.after(at, 0, do)
+}
+
+// run does what is to happen until nothing is left.
+func (w *lateWorld) run() {
+	done := map[int]bool{}
+	for {
+		var next *lateEvent
+		for i := range w.events {
+			e := &w.events[i]
+			if !done[e.seq] && (next == nil || cmp.Or(cmp.Compare(e.at, next.at), cmp.Compare(e.seq, next.seq)) < 0) {
+				next = e
+			}
+		}
+		if next == nil {
+			return
+		}
+		done[next.seq] = true
+		next.do(next.at)
+	}
+}
+
+// create lets some replica decide about a pod; then it is stored, and everybody learns
+// of it.
+func (w *lateWorld) create(now int, uid string, queue *[]*corev1.Pod) {
+	d := w.replicas[w.random.IntN(len(w.replicas))].decide(gpuPod(uid, usual))
+	pod := gpuPod(uid, usual, steeredBy(d, types.UID(uid)))
+	w.after(now, w.random.IntN(20), func(now int) {
+		w.tell(now, pod)
+		w.watched("scheduler", now, func(int) { *queue = append(*queue, pod) })
+	})
+}
+
+// tell lets the replicas learn of a pod as it is now.
+func (w *lateWorld) tell(now int, pod *corev1.Pod) {
+	for i, r := range w.replicas {
+		w.watched(fmt.Sprint("replica", i), now, func(int) { r.SetPod(pod) })
+	}
+}
+
+// scheduleAll binds the pods that the scheduler knows of, one a millisecond, until so
+// many are bound.
+func (w *lateWorld) scheduleAll(now, pods int, queue *[]*corev1.Pod) {
+	if len(*queue) > 0 {
+		pod := (*queue)[0]
+		*queue = (*queue)[1:]
+		node := w.choose(pod)
+		w.free[node]--
+		w.bound[node]++
+		pods--
+		bound := pod.DeepCopy()
+		bound.Spec.NodeName = node
+		w.after(now, w.random.IntN(10), func(now int) { w.tell(now, bound) })
+	}
+	if pods > 0 {
+		w.after(now, 1+w.random.IntN(3), func(now int) { w.scheduleAll(now, pods, queue) })
+	}
+}
+
+// choose is what the scheduler does with the terms: the first listed node with room, the
+// emptiest if there is none.
+func (w *lateWorld) choose(pod *corev1.Pod) string {
+	for _, name := range listedNodes(pod) {
+		if w.free[name] > 0 {
+			return name
+		}
+	}
+	emptiest := ""
+	for name, free := range w.free {
+		if emptiest == "" || free > w.free[emptiest] || free == w.free[emptiest] && name < emptiest {
+			emptiest = name
+		}
+	}
+	return emptiest
+}
+
+// A burst of 64 pods on 16 nodes takes 8 of them, however late two replicas learn of
+// each other's pods and of what the scheduler does meanwhile. Each sees a pod on the
+// first node of its list with room; so what it sees fills the nodes in the order that
+// both have, and a node comes first only when all before it are full with pods that were
+// decided about earlier. Then so many pods are left at most as fit on it and those after
+// it up to the eighth.
+func TestBurstWhateverTheOrder(t *testing.T) {
+	const nodes, pods = 16, 64
+	for _, delay := range []int{0, 5, 30, 100, 300, 1000} {
+		for seed := range uint64(40) {
+			w := &lateWorld{
+				T: t, random: rand.New(rand.NewPCG(seed, uint64(delay))), delay: delay,
+				watchers: map[string]int{}, free: map[string]int{}, bound: map[string]int{},
+			}
+			for range 2 {
+				r := newCluster(t, nil)
+				for i := range nodes {
+					name := fmt.Sprintf("n%02d", i)
+					r.SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
+					w.free[name] = gpusOfNode
+				}
+				r.peers.replicas = replicasOf(2)
+				w.replicas = append(w.replicas, r)
+			}
+			var queue []*corev1.Pod
+			for i := range pods {
+				w.after(0, w.random.IntN(1+i), func(now int) { w.create(now, fmt.Sprintf("p%d", i), &queue) })
+			}
+			w.scheduleAll(0, pods, &queue)
+			w.run()
+			if len(w.bound) != pods/gpusOfNode {
+				var counts []int
+				for _, n := range w.bound {
+					counts = append(counts, n)
+				}
+				slices.Sort(counts)
+				t.Errorf("delay %d, seed %d: %d nodes used, want %d: %v pods on them", delay, seed, len(w.bound), pods/gpusOfNode, counts)
+			}
+		}
+	}
+}
