@@ -203,6 +203,7 @@ func (ix *Index) setPod(pod *reducedPod) *Landed {
 		}
 		record = &podRecord{namespace: pod.namespace}
 	}
+	before := record.expectation()
 	landed := ix.track(record, pod, now)
 	next := ix.ownershipOf(pod, record, now)
 	if next.owner == ownerNone {
@@ -211,6 +212,7 @@ func (ix *Index) setPod(pod *reducedPod) *Landed {
 		if record.waits() {
 			ix.pods[pod.uid] = record
 		}
+		ix.moveUp(before)
 		return landed
 	}
 	load := pod.load
@@ -238,6 +240,9 @@ func (ix *Index) setPod(pod *reducedPod) *Landed {
 		record.pending.listed = pod.listed
 		ix.expirePod(pod.uid, record)
 	} else {
+		if before.node != next.node {
+			ix.moveUp(before) // first: it may well be one of those that are too many there
+		}
 		ix.moveOn(next.node)
 	}
 	return landed
@@ -251,6 +256,7 @@ func (ix *Index) DeletePod(uid types.UID) {
 	delete(ix.seenPending, uid)
 	ix.peers.replicas.Delete(uid)
 	if record := ix.pods[uid]; record != nil {
+		defer ix.moveUp(record.expectation())
 		ix.endPending(record)
 		ix.charge(record, ownership{})
 		delete(ix.pods, uid)

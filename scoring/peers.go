@@ -128,7 +128,7 @@ func (p *peers) perDecision() int {
 // not seen: for pods like it, on the nodes that it lists. Call under lock.
 func (ix *Index) hold(d *Decision, l load) (held []*heldRoom) {
 	slack, next := slackNodes, 0
-	if nodes := len(ix.order); examinedNodes(&ix.cfg.Scheduler, nodes) == nodes {
+	if ix.allExamined() {
 		slack = ix.cfg.Weights.MaxTerms / 2
 	}
 	slack *= ix.perNode(d.Target(), l)
