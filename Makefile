@@ -120,11 +120,11 @@ soak: testbed ## Create and delete pods for SOAKTIME while a replica is killed e
 test-faults: testbed ## Break everything around the webhook while pods are created; 6 to 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./faults -full
 
-# COUNT times the burst of 64 pods on two replicas, with other work on all cores.
+# COUNT times the burst of 64 pods on two replicas, with other work on two cores.
 COUNT ?= 200
 
 .PHONY: test-burst
-test-burst: testbed ## Repeat the burst of 64 pods COUNT times while all cores are kept busy; 10 minutes.
+test-burst: testbed ## Repeat the burst of 64 pods COUNT times while two cores are kept busy; 20 minutes.
 	cd test && $(GO) test -count=$(COUNT) -v -timeout 60m -run 'TestPacking$$/burst' ./e2e -busy 2
 
 # The tag keeps it out of make test: compiling for each platform takes minutes.
