@@ -55,13 +55,19 @@ func (i *Installation) startReadiness(ctx, background context.Context) error {
 	return nil
 }
 
-// followReadiness takes the kubelet's part: it probes the replicas.
+// followReadiness takes the kubelet's part: it probes the replicas. Their pods end with
+// them, unless the API server is away.
 func (i *Installation) followReadiness(ctx context.Context, pods []*corev1.Pod) {
 	for pause(ctx, probePeriod) {
 		for n, pod := range pods {
 			// The next probe tries again what failed while the API server was away.
 			_ = i.setReady(ctx, pod, i.replicas[n].ready(ctx))
 		}
+	}
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTimeout)
+	defer cancel()
+	for _, pod := range pods {
+		_ = i.cp.Client().Delete(ending, pod, client.GracePeriodSeconds(0))
 	}
 }
 
