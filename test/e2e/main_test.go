@@ -91,7 +91,7 @@ func keepBusy(cores int) (stop func()) {
 	var group sync.WaitGroup
 	for range cores {
 		group.Go(func() {
-			for !ended.Load() { //nolint:revive // to keep a core busy is all it is for
+			for !ended.Load() {
 			}
 		})
 	}

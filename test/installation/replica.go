@@ -117,8 +117,8 @@ func adaptKubeconfig(kubeconfig, url, namespace string) error {
 	if err != nil {
 		return err
 	}
-	for _, context := range content.Contexts {
-		context.Namespace = namespace
+	for name := range content.Contexts {
+		content.Contexts[name].Namespace = namespace
 	}
 	for _, cluster := range content.Clusters {
 		if url != "" {

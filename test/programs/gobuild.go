@@ -99,11 +99,16 @@ func (p Program) outdated(toolchain string) string {
 		return fmt.Sprintf("the existing one is %s", info.Main.Version)
 	}
 	for _, setting := range info.Settings {
-		if setting.Key == "-ldflags" && !(strings.HasPrefix(setting.Value, symbolFlags) && strings.Contains(setting.Value, p.LinkerFlags)) {
+		if setting.Key == "-ldflags" && !p.linkedWith(setting.Value) {
 			return "the existing one was linked with other flags"
 		}
 	}
 	return ""
+}
+
+// linkedWith tells whether a binary with these linker flags has those of the program.
+func (p Program) linkedWith(flags string) bool {
+	return strings.HasPrefix(flags, symbolFlags) && strings.Contains(flags, p.LinkerFlags)
 }
 
 // Build builds a program whose source is in this repository. The go command itself sees
