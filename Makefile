@@ -67,7 +67,7 @@ playground: testbed ## Start a cluster with gpu-binpacker to try things on, unti
 
 .PHONY: test
 test: ## Run all tests; stops at the first part that fails.
-	@echo 'all tests, in 3 parts: on 2 cores about 12 minutes, the first time 25, since everything is compiled'
+	@echo 'all tests, in 3 parts: on 2 cores about 20 minutes, the first time 45, since everything is compiled'
 	@echo 'part 1 of 3: make test-unit'
 	@$(MAKE) --no-print-directory test-unit
 	@echo 'part 2 of 3: make test-integration'
