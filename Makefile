@@ -129,7 +129,7 @@ test-burst: testbed ## Repeat the burst of 64 pods COUNT times while two cores a
 
 # The tag keeps it out of make test: compiling for each platform takes minutes.
 .PHONY: test-platforms
-test-platforms: ## Build image and release files for all platforms and check them; 15 minutes the first time.
+test-platforms: ## Build image and release files for all platforms and check them.
 	cd test && $(GO) test -tags platforms -count=1 -v -timeout 60m $(TESTFLAGS) ./image/...
 
 # Builds each version first, the first time for about 10 minutes.
@@ -223,10 +223,10 @@ testbed: ## Build the control plane that tests and demo run on (once, some minut
 	@echo 'building the control plane: on a fresh machine about 15 minutes on 2 cores, later a second'
 	cd test && $(GO) run ./programs/cmd/build $(foreach version,$(KUBERNETES),-kubernetes '$(version)')
 
-# What the release workflow publishes, so that make testbed can fetch it: the checksums
+# What .github/workflows/testbed.yaml publishes, so that make testbed can fetch it: the checksums
 # in bin/testbed/prebuilt.txt belong into test/programs.
 .PHONY: testbed-release
-testbed-release: ## Build the control plane for all platforms into bin/testbed; an hour.
+testbed-release: ## Build the control plane for all platforms into bin/testbed; takes long.
 	cd test && $(GO) run ./programs/cmd/build -release '$(CURDIR)/bin/testbed'
 
 .PHONY: clean

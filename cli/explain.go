@@ -92,14 +92,14 @@ type observed struct {
 }
 
 // observe reads the cluster, or the one of the flags if they name one.
-func observe(ctx context.Context, clients func() (kubernetes.Interface, error), configuration *configurationFlag, given *stateFlags, in io.Reader, notes io.Writer) (*observed, error) {
+func observe(ctx context.Context, clients func() (kubernetes.Interface, error), configuration *configurationFlag, elsewhere *stateFlags, in io.Reader, notes io.Writer) (*observed, error) {
 	o := &observed{}
 	var err error
-	if given.given() {
-		if o.state, err = given.load(in); err != nil {
+	if elsewhere.given() {
+		if o.state, err = elsewhere.load(in); err != nil {
 			return nil, err
 		}
-		o.source = given.source()
+		o.source = elsewhere.source()
 	} else if o.clients, err = clients(); err != nil {
 		return nil, err
 	}

@@ -256,10 +256,11 @@ func (ix *Index) DeletePod(uid types.UID) {
 	delete(ix.seenPending, uid)
 	ix.peers.replicas.Delete(uid)
 	if record := ix.pods[uid]; record != nil {
-		defer ix.moveUp(record.expectation())
+		before := record.expectation()
 		ix.endPending(record)
 		ix.charge(record, ownership{})
 		delete(ix.pods, uid)
+		ix.moveUp(before)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 // own that changes all the time: two replicas, and a scheduler that binds while pods are
 // still being created. Times are in milliseconds.
 type lateWorld struct {
-	*testing.T
 	random   *rand.Rand
 	replicas []*testCluster
 	// delay is how late a watch is at most, store how long creating a pod takes, pace how
@@ -141,7 +140,7 @@ func play(t *testing.T, seed uint64, nodes, pods int) map[string]int {
 	random := rand.New(rand.NewPCG(seed, 7))
 	oneOf := func(values ...int) int { return values[random.IntN(len(values))] }
 	w := &lateWorld{
-		T: t, random: random, delay: oneOf(5, 30, 100, 300), store: oneOf(5, 50, 200), pace: oneOf(1, 5, 20), bind: oneOf(10, 100, 400),
+		random: random, delay: oneOf(5, 30, 100, 300), store: oneOf(5, 50, 200), pace: oneOf(1, 5, 20), bind: oneOf(10, 100, 400),
 		watchers: map[string]int{}, free: map[string]int{}, bound: map[string]int{},
 	}
 	for range 2 {

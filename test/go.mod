@@ -3,7 +3,7 @@ module github.com/gpu-binpacker/gpu-binpacker/test
 go 1.26.0
 
 // The programs of the control plane. They are listed as tools so that their
-// versions are pinned here; test/controlplane builds them into bin/.
+// versions are pinned here; test/programs builds them into bin/.
 tool (
 	go.etcd.io/etcd/server/v3
 	helm.sh/helm/v4/cmd/helm

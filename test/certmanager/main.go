@@ -17,7 +17,7 @@ import (
 )
 
 // sourceDigest is set by the linker. It lets the test bed see that a built
-// binary is of this source, see test/controlplane/binaries.go.
+// binary is of this source, see test/programs/binaries.go.
 var sourceDigest string
 
 func main() {

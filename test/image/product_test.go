@@ -9,13 +9,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// The image as make image builds it, for this machine's platform, read back. That of all
+// The image as make image builds it, for this machine's architecture, read back. That of all
 // platforms is in platforms_test.go, since each is compiled for minutes.
 func TestProduct(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("images are for Linux")
-	}
-	here := v1.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}
+	here := v1.Platform{OS: "linux", Architecture: runtime.GOARCH}
 	checkProduct(t, t.TempDir(), []v1.Platform{here}, "IMAGE_PLATFORMS="+here.String())
 }
 

@@ -152,6 +152,9 @@ func TestSelectorsMatchThePods(t *testing.T) {
 		"Deployment":      selector(t, find[*appsv1.Deployment](t, all, name).Spec.Selector),
 		"budget":          selector(t, find[*policyv1.PodDisruptionBudget](t, all, name).Spec.Selector),
 		"NetworkPolicy":   selector(t, &find[*networkingv1.NetworkPolicy](t, all, name).Spec.PodSelector),
+		"other replicas": labels.SelectorFromSet(labels.Set{
+			config.LabelName: config.WebhookPodName, config.LabelComponent: config.WebhookPodComponent,
+		}),
 	}
 	for i, constraint := range theTemplate(t, all).Spec.TopologySpreadConstraints {
 		selectors[fmt.Sprintf("spread constraint %d", i)] = selector(t, constraint.LabelSelector)

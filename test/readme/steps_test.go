@@ -25,7 +25,7 @@ var steps = map[string]step{
 	"make playground": {why: "it never ends by itself; TestPlayground runs it", instead: printOnly},
 	"make playground PLAYGROUND='-nodes 8 -gpus 4 -replicas 1'": {why: "it never ends by itself; TestPlayground runs it", instead: printOnly},
 	"make test-burst":              {why: "takes 20 minutes", instead: printOnly},
-	"make test-platforms":          {why: "compiles for a quarter of an hour", instead: printOnly},
+	"make test-platforms":          {why: "compiles for each platform for minutes", instead: printOnly},
 	"make demo":                    {why: "takes minutes; its scenarios are tested in test/e2e", instead: printOnly},
 	"make test":                    {why: "this test is a part of it", instead: printOnly},
 	"make test-unit":               {why: "CI runs it as part of make test", instead: printOnly},
