@@ -1,11 +1,7 @@
 package chart
 
 import (
-	"bytes"
-	"context"
-	"fmt"
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/gpu-binpacker/gpu-binpacker/test/kustomize"
 	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
@@ -78,32 +75,19 @@ func hooks(t *testing.T, given values) objects {
 	return decode(t, strings.Join(manifests, "\n---\n"))
 }
 
-// kustomized returns the objects of a folder of config/, rendered by the pinned
-// kustomize.
+// kustomized returns the objects of a folder of config/, as kustomize
+// renders it.
 func kustomized(t *testing.T, folder string) objects {
 	t.Helper()
 	root, err := programs.RepositoryRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	rendered, err := kustomize(t.Context(), root, filepath.Join("config", folder))
+	rendered, err := kustomize.Build(filepath.Join(root, "config", folder))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return decode(t, rendered)
-}
-
-func kustomize(ctx context.Context, root, folder string) (string, error) {
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("test", "tools", "go.mod"), "kustomize", "build", folder)
-	cmd.Dir = root
-	cmd.Env = append(cmd.Environ(), "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		return "", fmt.Errorf("rendering %s: %w: %s", folder, err, stderr.String())
-	}
-	return string(out), nil
+	return decode(t, string(rendered))
 }
 
 // typed returns an object as its Go type and fails on fields that it does not have.

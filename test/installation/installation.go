@@ -102,7 +102,7 @@ func install(ctx context.Context, cp *controlplane.ControlPlane, options Options
 			return nil, err
 		}
 	}
-	if i.bundle, err = render(ctx, options.Kustomization); err != nil {
+	if i.bundle, err = render(options.Kustomization); err != nil {
 		return nil, err
 	}
 	if i.options.Replicas == 0 {

@@ -7,10 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
 	certmanagermeta "github.com/cert-manager/cert-manager/pkg/apis/meta/v1"
@@ -25,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/gpu-binpacker/gpu-binpacker/test/kustomize"
 	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
 )
 
@@ -41,21 +39,15 @@ type bundle struct {
 	certificates  []*certmanagerv1.Certificate
 }
 
-// render renders a kustomization of the repository with the pinned kustomize.
-func render(ctx context.Context, kustomization string) (*bundle, error) {
+// render renders a kustomization of the repository.
+func render(kustomization string) (*bundle, error) {
 	root, err := programs.RepositoryRoot()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join("test", "tools", "go.mod"),
-		"kustomize", "build", kustomization)
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOWORK=off")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	out, err := kustomize.Build(filepath.Join(root, kustomization))
 	if err != nil {
-		return nil, fmt.Errorf("rendering %s: %w: %s", kustomization, err, strings.TrimSpace(stderr.String()))
+		return nil, err
 	}
 	b, err := parse(out)
 	if err != nil {

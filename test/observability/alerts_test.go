@@ -252,14 +252,8 @@ func promtool(t *testing.T, args ...string) {
 // which it needs none and which is most of what there is to build.
 func promtoolCommand(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	return goCommand(t, ".", append([]string{"run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)...)
-}
-
-// goCommand is the go command in a folder.
-func goCommand(t *testing.T, folder string, args ...string) *exec.Cmd {
-	t.Helper()
+	args = append([]string{"run", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/promtool"}, args...)
 	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = folder
 	cmd.Env = append(cmd.Environ(), "GOWORK=off")
 	return cmd
 }

@@ -3,15 +3,12 @@ package observability
 import (
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/prometheus/promql/parser"
-	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 )
 
 const dashboardFile = "config/grafana/dashboard.json"
@@ -196,24 +193,5 @@ func TestDashboardPanels(t *testing.T) {
 			t.Errorf("panel %d lacks something: title %q, description %q, unit %q, %d queries",
 				p.ID, p.Title, p.Description, p.FieldConfig.Defaults.Unit, len(p.Targets))
 		}
-	}
-}
-
-// The ConfigMap has the label that Grafana's sidecar looks for, and the dashboard.
-func TestDashboardConfigMap(t *testing.T) {
-	folder := filepath.Join("..", "..", "config", "grafana")
-	out, err := goCommand(t, filepath.Join("..", "tools"), "tool", "kustomize", "build", folder).Output()
-	if err != nil {
-		t.Fatalf("kustomize build %s: %v", folder, err)
-	}
-	var rendered corev1.ConfigMap
-	if err := yaml.UnmarshalStrict(out, &rendered); err != nil {
-		t.Fatal(err)
-	}
-	if rendered.Kind != "ConfigMap" || rendered.Name != "gpu-binpacker-dashboard" || rendered.Labels["grafana_dashboard"] != "1" {
-		t.Errorf("%s %s with labels %v", rendered.Kind, rendered.Name, rendered.Labels)
-	}
-	if diff := cmp.Diff(map[string]string{"gpu-binpacker.json": read(t, dashboardFile)}, rendered.Data); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
 	}
 }

@@ -21,8 +21,7 @@ func TestDocumentedHardening(t *testing.T) {
 		kustomization += strings.TrimPrefix(documentedPatch(t, document, marker), "patches:\n")
 	}
 	write(t, filepath.Join(folder, "kustomization.yaml"), kustomization)
-	tools := filepath.Join(root, "test", "tools")
-	all := decode(t, goCommand(t, tools, "tool", "kustomize", "build", relativePath(t, tools, folder)))
+	all := decode(t, build(t, folder))
 
 	ingress := find[*networkingv1.NetworkPolicy](t, all, name).Spec.Ingress
 	restricted := 0

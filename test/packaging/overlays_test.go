@@ -75,8 +75,7 @@ func TestDocumentedConfigurationChange(t *testing.T) {
 	conditions := goCommand(t, root, "run", ".", "match-conditions", "--config", configuration)
 	write(t, filepath.Join(folder, "match_conditions.yaml"), conditions)
 
-	tools := filepath.Join(root, "test", "tools")
-	all := decode(t, goCommand(t, tools, "tool", "kustomize", "build", relativePath(t, tools, folder)))
+	all := decode(t, build(t, folder))
 	want := config.Resources{Names: []string{"example.com/gpu"}, Prefixes: []string{}}
 	if diff := cmp.Diff(want, mountedConfiguration(t, all).Resources); diff != "" {
 		t.Errorf("resources in the ConfigMap (-want +got):\n%s", diff)

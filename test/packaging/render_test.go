@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/kustomize"
 )
 
 // root is the repository's root, seen from this package.
@@ -61,15 +63,25 @@ func installation(t *testing.T) objects {
 // renderings are kept, since each costs about a second.
 var renderings sync.Map // folder below config/ -> string
 
-// render runs kustomize, the version pinned in test/tools, on a folder of config/.
+// render returns the objects of a folder of config/.
 func render(t *testing.T, folder string) string {
 	t.Helper()
 	if rendered, ok := renderings.Load(folder); ok {
 		return rendered.(string)
 	}
-	rendered := goCommand(t, filepath.Join(root, "test", "tools"), "tool", "kustomize", "build", filepath.Join("..", "..", "config", folder))
+	rendered := build(t, filepath.Join(root, "config", folder))
 	renderings.Store(folder, rendered)
 	return rendered
+}
+
+// build renders the kustomization in a folder.
+func build(t *testing.T, folder string) string {
+	t.Helper()
+	rendered, err := kustomize.Build(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(rendered)
 }
 
 // goCommand runs the go command in a folder and returns what it prints.

@@ -73,7 +73,7 @@ func checkRun(systems map[string]*report.Result) []error {
 		if with.Unplaced8GPU > without.Unplaced8GPU {
 			problems = append(problems, fmt.Errorf("%s: %d 8-GPU pods unplaced, %d without it", name, with.Unplaced8GPU, without.Unplaced8GPU))
 		}
-		if with.Bound < without.Bound && with.Workload != workload.Churn && with.Workload != workload.OpenbChurn {
+		if with.Bound < without.Bound && with.Workload != workload.Churn {
 			problems = append(problems, fmt.Errorf("%s: %d pods bound, %d without it", name, with.Bound, without.Bound))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/report"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/workload"
 )
 
 // result is a burst of 64 pods on 16 nodes.
@@ -79,7 +80,7 @@ func TestCheck(t *testing.T) {
 // TestPlan checks that no two workloads of a mode have the same key.
 func TestPlan(t *testing.T) {
 	for _, mode := range []string{quick, full} {
-		workloads, err := plan(mode, "", 2)
+		workloads, err := plan(mode, "", workload.DefaultList, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +93,7 @@ func TestPlan(t *testing.T) {
 			seen[name] = true
 		}
 	}
-	if _, err := plan("other", "", 1); err == nil {
+	if _, err := plan("other", "", workload.DefaultList, 1); err == nil {
 		t.Error("an unknown mode is accepted")
 	}
 }

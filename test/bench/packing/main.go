@@ -31,6 +31,7 @@ type options struct {
 	workloads   string
 	run         string
 	trace       string
+	traceList   string
 	seeds       int
 	timeout     time.Duration
 	check       bool
@@ -49,9 +50,10 @@ func main() {
 	o := options{}
 	flag.StringVar(&o.mode, "mode", quick, "quick: minutes, small clusters; full: hours, everything")
 	flag.StringVar(&o.systems, "systems", "", "comma-separated: default, most-allocated, plugin, ours (or ours-1, ours-2); default all")
-	flag.StringVar(&o.workloads, "workloads", "", "comma-separated: uniform, mixed, waiting, churn, openb, openb-churn; default all")
+	flag.StringVar(&o.workloads, "workloads", "", "comma-separated: uniform, mixed, waiting, churn, openb, openb-churn and others that -list names; default all")
 	flag.StringVar(&o.run, "run", "", "a regular expression on workload/nodes/owner/arrival/load/seed, as -list prints them")
 	flag.StringVar(&o.trace, "trace", os.Getenv("TRACE"), "folder of the openb trace, for openb and openb-churn; default $TRACE")
+	flag.StringVar(&o.traceList, "trace-list", workload.DefaultList, "which list of pods of the trace: NAME of openb_pod_list_NAME.csv")
 	flag.IntVar(&o.seeds, "seeds", 0, "seeds per workload; default 1, in full mode 5 where something is random")
 	flag.DurationVar(&o.timeout, "timeout", 12*time.Hour, "end after that time; what is done is saved")
 	flag.BoolVar(&o.check, "check", false, "fail unless the results show what they must")
@@ -122,7 +124,7 @@ func selected(o options) ([]system.System, []*workload.Workload, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("-run: %w", err)
 	}
-	all, err := plan(o.mode, o.trace, o.seeds)
+	all, err := plan(o.mode, o.trace, o.traceList, o.seeds)
 	if err != nil {
 		return nil, nil, err
 	}

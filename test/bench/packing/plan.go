@@ -18,11 +18,11 @@ const defaultSeeds = 5
 
 // plan lists the workloads of a mode. Those of the trace need its folder. seeds 0
 // means the default.
-func plan(mode, trace string, seeds int) ([]*workload.Workload, error) {
+func plan(mode, trace, list string, seeds int) ([]*workload.Workload, error) {
 	var openb *workload.Trace
 	if trace != "" {
 		var err error
-		if openb, err = workload.ReadTrace(trace); err != nil {
+		if openb, err = workload.ReadTrace(trace, list); err != nil {
 			return nil, err
 		}
 	}
@@ -94,7 +94,14 @@ const (
 	// churnRate lets a run last two to three mean lifetimes.
 	churnRate = 20
 	openbRate = 60
+	// openbChurnRate is what the scheduler can follow on two cores beside the rest
+	// of the control plane: pods that come and pods that go are 60 a second.
+	openbChurnRate = 30
 )
+
+// multiGPUShares are the shares of GPUs that pods with several of them ask for in
+// the mixes made of the trace.
+var multiGPUShares = []float64{0.3, 0.6}
 
 // fullRandom are the workloads that depend on a seed.
 func fullRandom(openb *workload.Trace, seed uint64) []*workload.Workload {
@@ -112,8 +119,13 @@ func fullRandom(openb *workload.Trace, seed uint64) []*workload.Workload {
 		return list
 	}
 	for _, load := range []float64{0.3, 0.6} {
-		list = append(list, openb.Workload(load, 0, seed), openb.Workload(load, openbRate, seed),
-			openb.ChurnWorkload(load, openbRate, seed))
+		list = append(list, openb.Workload(load, 0, seed), openb.Workload(load, openbRate, seed))
+	}
+	list = append(list, openb.ChurnWorkload(0.6, openbChurnRate, seed))
+	for _, share := range multiGPUShares {
+		mix := openb.WithMultiGPU(share, seed)
+		list = append(list, mix.Workload(0.3, 0, seed), mix.Workload(0.3, openbRate, seed),
+			mix.ChurnWorkload(0.6, openbChurnRate, seed))
 	}
 	return list
 }

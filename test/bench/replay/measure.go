@@ -1,6 +1,12 @@
 package replay
 
-import "github.com/gpu-binpacker/gpu-binpacker/test/bench/workload"
+import (
+	"slices"
+	"time"
+
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/report"
+	"github.com/gpu-binpacker/gpu-binpacker/test/bench/workload"
+)
 
 // usage is how a cluster is used at one moment.
 type usage struct {
@@ -51,4 +57,35 @@ func (a *average) add(u usage) {
 func (a *average) mean() (occupied, gpus, freeOnEmpty float64) {
 	n := float64(max(a.samples, 1))
 	return a.occupied / n, a.gpus / n, a.freeOnEmpty / n
+}
+
+// waits are waiting times, from a pod's creation to its binding.
+type waits struct{ all, large []time.Duration }
+
+func (w *waits) add(gpus int64, wait time.Duration) {
+	w.all = append(w.all, wait)
+	if gpus >= large {
+		w.large = append(w.large, wait)
+	}
+}
+
+// result returns the times as a report has them.
+func (w *waits) result() *report.Waits {
+	if w == nil || len(w.all) == 0 {
+		return nil
+	}
+	slices.Sort(w.all)
+	slices.Sort(w.large)
+	result := &report.Waits{
+		Median: w.all[len(w.all)/2].Seconds(), P99: w.all[len(w.all)*99/100].Seconds(),
+		Pods8GPU: len(w.large),
+	}
+	var sum time.Duration
+	for _, wait := range w.large {
+		sum += wait
+	}
+	if n := len(w.large); n > 0 {
+		result.Mean8GPU, result.Max8GPU = sum.Seconds()/float64(n), w.large[n-1].Seconds()
+	}
+	return result
 }

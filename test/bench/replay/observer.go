@@ -29,6 +29,11 @@ type observer struct {
 	// changed is closed and replaced with every event.
 	changed chan struct{}
 	seen    progress
+	// waits are the times from a pod's creation to its binding, of the pods
+	// created since measureWaits was called; nil before.
+	waits *waits
+	// bound: pod name -> when it was bound.
+	bound map[string]time.Time
 }
 
 // observed is what is known of one pod.
@@ -38,6 +43,10 @@ type observed struct {
 	node int
 	// waiting: the scheduler has found no node so far; refused: it once did not.
 	waiting, refused bool
+	// created is when the pod was seen first; measured tells whether its waiting
+	// time counts.
+	created  time.Time
+	measured bool
 }
 
 // progress is what the watch has shown so far.
@@ -67,7 +76,7 @@ const large = 8
 func observe(ctx context.Context, clients kubernetes.Interface, namespace string, nodes int) (*observer, error) {
 	o := &observer{
 		nodes: make(map[string]int, nodes), used: make([]int64, nodes),
-		pods: map[types.UID]*observed{}, changed: make(chan struct{}),
+		pods: map[types.UID]*observed{}, changed: make(chan struct{}), bound: map[string]time.Time{},
 	}
 	for i := range nodes {
 		o.nodes[nodeName(i)] = i
@@ -96,7 +105,7 @@ func (o *observer) set(pod *corev1.Pod) {
 	known := o.pods[pod.UID]
 	if known == nil {
 		quantity := pod.Spec.Containers[0].Resources.Requests[gpu]
-		known = &observed{gpus: quantity.Value(), node: -1}
+		known = &observed{gpus: quantity.Value(), node: -1, created: time.Now(), measured: o.waits != nil}
 		o.pods[pod.UID] = known
 		o.seen.created++
 		o.countSteering(pod)
@@ -107,12 +116,21 @@ func (o *observer) set(pod *corev1.Pod) {
 		known.node = o.nodes[pod.Spec.NodeName]
 		o.used[known.node] += known.gpus
 		o.seen.bound++
-		o.seen.lastBound = time.Now()
+		o.noteBound(pod.Name, known)
 		o.countLanding(pod)
 	case known.node < 0:
 		o.setWaiting(known, isUnschedulable(pod))
 	}
 	o.signal()
+}
+
+// noteBound notes when a pod was bound, and how long it waited. Call under lock.
+func (o *observer) noteBound(name string, p *observed) {
+	now := time.Now()
+	o.seen.lastBound, o.bound[name] = now, now
+	if p.measured {
+		o.waits.add(p.gpus, now.Sub(p.created))
+	}
 }
 
 // setWaiting notes whether the scheduler has found no node. Call under lock.
@@ -222,6 +240,32 @@ func (o *observer) look() (progress, <-chan struct{}) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen, o.changed
+}
+
+// boundAt returns when the pod was bound, as soon as it is.
+func (o *observer) boundAt(ctx context.Context, name string) (time.Time, error) {
+	for {
+		o.mu.Lock()
+		at, ok := o.bound[name]
+		changed := o.changed
+		o.mu.Unlock()
+		if ok {
+			return at, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return time.Time{}, ctx.Err()
+		}
+	}
+}
+
+// measureWaits lets the waiting times of the pods count that are created from now
+// on.
+func (o *observer) measureWaits() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waits = &waits{}
 }
 
 // inUse returns a copy of the GPUs in use by node.

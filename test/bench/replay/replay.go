@@ -103,6 +103,7 @@ func (r *run) measure(ctx context.Context, result *report.Result) error {
 	result.Landed, result.Late, result.Unsteered = seen.landed, seen.late, seen.unsteered
 	result.Unplaced8GPU = seen.unbound8
 	result.LagSeconds = r.lag.Seconds()
+	result.Waits = r.observer.waits.result()
 	if seen.bound > 0 {
 		result.BindAllSeconds = seen.lastBound.Sub(r.started).Seconds()
 	}

@@ -24,10 +24,12 @@ type Row struct {
 	Unplaced8        float64
 	Pods, Bound      int
 	Landed           Landed
-	Late, Unsteered  int
-	Seconds          float64
-	Served           []int
-	NodeUse          [][2]int64
+	// Waits has medians over the seeds; nil without churn.
+	Waits           *Waits
+	Late, Unsteered int
+	Seconds         float64
+	Served          []int
+	NodeUse         [][2]int64
 }
 
 // systemOrder is the order of rows.
@@ -88,8 +90,35 @@ func newRow(system string, results []Result) (Row, bool) {
 		Unplaced8:        median(func(r *Result) float64 { return float64(r.Unplaced8GPU) }),
 		Seconds:          median(func(r *Result) float64 { return r.BindAllSeconds }),
 	}
+	row.Waits = medianWaits(own)
 	row.addSums(own)
 	return row, true
+}
+
+// medianWaits takes the medians of waiting times, nil if no result has any.
+func medianWaits(own []Result) *Waits {
+	var measured []*Waits
+	for i := range own {
+		if own[i].Waits != nil {
+			measured = append(measured, own[i].Waits)
+		}
+	}
+	if len(measured) == 0 {
+		return nil
+	}
+	median := func(value func(*Waits) float64) float64 {
+		values := make([]float64, len(measured))
+		for i, w := range measured {
+			values[i] = value(w)
+		}
+		return reports.Median(values)
+	}
+	return &Waits{
+		Median:   median(func(w *Waits) float64 { return w.Median }),
+		P99:      median(func(w *Waits) float64 { return w.P99 }),
+		Mean8GPU: median(func(w *Waits) float64 { return w.Mean8GPU }),
+		Max8GPU:  median(func(w *Waits) float64 { return w.Max8GPU }),
+	}
 }
 
 // addSums adds what is summed over the seeds.

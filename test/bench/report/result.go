@@ -63,9 +63,23 @@ type Result struct {
 	// LagSeconds is how much later than planned the last event of a workload
 	// with a rate came.
 	LagSeconds float64 `json:"lagSeconds"`
+	// Waits are the waiting times of the pods that came after the fill, in
+	// workloads with churn.
+	Waits *Waits `json:"waits,omitempty"`
 	// NodeUse is, for one run of small clusters, per node its GPUs and those in
 	// use; with churn, at the end.
 	NodeUse [][2]int64 `json:"nodeUse,omitempty"`
+}
+
+// Waits says how long pods waited, in seconds from creation to binding. Median
+// and P99 are of all pods: they show whether the scheduler could follow.
+type Waits struct {
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	// Pods8GPU were bound, and waited so long on average and at most.
+	Pods8GPU int     `json:"pods8Gpu"`
+	Mean8GPU float64 `json:"mean8Gpu"`
+	Max8GPU  float64 `json:"max8Gpu"`
 }
 
 // Landed counts the pods with a ranking by where they were bound.

@@ -8,5 +8,6 @@
 //   - uniform.go: equal nodes, one or mixed pod sizes
 //   - churn.go: a generated cluster of openb's shape; pods come and go
 //   - trace.go, tracechurn.go: the openb trace itself, from a folder of the user
+//   - tracemix.go: the trace with more GPUs per pod
 //   - bound.go: the fewest nodes and GPUs that can hold the pods
 package workload

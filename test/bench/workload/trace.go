@@ -14,7 +14,11 @@ import (
 // cluster-trace-gpu-v2023), which the user provides.
 const (
 	traceNodesFile = "openb_node_list_gpu_node.csv"
-	tracePodsFile  = "openb_pod_list_default.csv"
+	tracePodsFile  = "openb_pod_list_%s.csv"
+
+	// DefaultList is the list of pods as they were in the traced cluster; other
+	// lists of the trace have other mixes of sizes.
+	DefaultList = "default"
 )
 
 // Trace is the openb trace: its GPU nodes, and its pods that ask for GPUs. Pods
@@ -22,6 +26,9 @@ const (
 // whole devices only; pods without GPUs, and the column gpu_spec (a wish for a
 // GPU model, empty in this list), are left out.
 type Trace struct {
+	// Name is openb, with the name of the list of pods if it is another than the
+	// default.
+	Name  string
 	Nodes []Amounts
 	Pods  []TracePod
 }
@@ -32,9 +39,12 @@ type TracePod struct {
 	Created, Deleted int64
 }
 
-// ReadTrace reads the trace from a folder.
-func ReadTrace(dir string) (*Trace, error) {
-	t := &Trace{}
+// ReadTrace reads the trace's nodes and one of its lists of pods from a folder.
+func ReadTrace(dir, list string) (*Trace, error) {
+	t := &Trace{Name: Openb}
+	if list != DefaultList {
+		t.Name += "-" + list
+	}
 	err := readRows(filepath.Join(dir, traceNodesFile), func(row rowReader) {
 		t.Nodes = append(t.Nodes, Amounts{
 			GPUs: row.int("gpu"), MilliCPU: row.int("cpu_milli"), MemoryMiB: row.int("memory_mib"),
@@ -43,7 +53,7 @@ func ReadTrace(dir string) (*Trace, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the trace: %w", err)
 	}
-	err = readRows(filepath.Join(dir, tracePodsFile), func(row rowReader) {
+	err = readRows(filepath.Join(dir, fmt.Sprintf(tracePodsFile, list)), func(row rowReader) {
 		pod := TracePod{
 			Amounts: Amounts{GPUs: row.int("num_gpu"), MilliCPU: row.int("cpu_milli"), MemoryMiB: row.int("memory_mib")},
 			Created: row.int("creation_time"),
@@ -112,7 +122,7 @@ func readRows(path string, read func(rowReader)) error {
 // 40. rate is in pods per second; 0 means as fast as possible.
 func (t *Trace) Workload(load, rate float64, seed uint64) *Workload {
 	w := &Workload{
-		Name: Openb, Owner: ReplicaSet, Arrival: Burst, RatePerSecond: rate, Load: load, Seed: seed, Nodes: t.Nodes,
+		Name: t.Name, Owner: ReplicaSet, Arrival: Burst, RatePerSecond: rate, Load: load, Seed: seed, Nodes: t.Nodes,
 	}
 	if rate > 0 {
 		w.Arrival = Rate

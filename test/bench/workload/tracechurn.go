@@ -13,17 +13,21 @@ import (
 // the one number that makes the load of the second half the given one. The first
 // half only fills the cluster: of it, those pods are created that are still there
 // in the middle. Pods that ask for the same follow one another in ReplicaSets of 1
-// to 40.
+// to 40. The seed draws their sizes, and with which pod of the trace the first
+// half begins; after the last pod of the trace comes its first.
 func (t *Trace) ChurnWorkload(load, rate float64, seed uint64) *Workload {
 	w := &Workload{
-		Name: OpenbChurn, Owner: ReplicaSet, Arrival: Rate, RatePerSecond: rate, Load: load, Seed: seed, Nodes: t.Nodes,
+		Name: t.Name + churnSuffix, Owner: ReplicaSet, Arrival: Rate, RatePerSecond: rate, Load: load, Seed: seed,
+		Nodes: t.Nodes, WholeLives: true,
 	}
+	r := newRand(seed, 4)
 	pods := slices.SortedStableFunc(slices.Values(t.Pods), func(a, b TracePod) int { return cmp.Compare(a.Created, b.Created) })
+	begin := r.IntN(len(pods))
+	pods = slices.Concat(pods[begin:], pods[:begin])
 	c := compression{pods: pods, rate: rate}
 	c.factor = c.factorFor(load * float64(w.GPUs()))
 	type open struct{ group, left int }
 	groups := map[Amounts]*open{}
-	r := newRand(seed, 4)
 	var fill, events []Event
 	for i, pod := range pods {
 		arrives, leaves := c.arrives(i), c.leaves(i)

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -14,13 +15,19 @@ type Amounts struct {
 
 // Names of the workloads in reports.
 const (
-	Uniform    = "uniform"
-	Mixed      = "mixed"
-	Waiting    = "waiting"
-	Churn      = "churn"
-	Openb      = "openb"
-	OpenbChurn = "openb-churn"
+	Uniform = "uniform"
+	Mixed   = "mixed"
+	Waiting = "waiting"
+	Churn   = "churn"
+	Openb   = "openb"
+
+	// churnSuffix tells the workloads in which a trace's pods leave from those in
+	// which they stay.
+	churnSuffix = "-churn"
 )
+
+// IsChurn tells by a workload's name whether pods leave in it.
+func IsChurn(name string) bool { return name == Churn || strings.HasSuffix(name, churnSuffix) }
 
 // Owner is what the pods belong to.
 type Owner string
@@ -75,6 +82,11 @@ type Workload struct {
 	// Fill is how many events at the beginning only fill the cluster: they come
 	// as a burst, and measuring starts when they are over.
 	Fill int
+	// WholeLives: a pod leaves when the time between its two events has passed
+	// since it was bound, as a job does that runs from its binding on. Then every
+	// system binds the same pods, and one that lets pods wait pays for them later.
+	// Otherwise a pod leaves at the time of its event, bound or not.
+	WholeLives bool
 }
 
 // Event is a pod's arrival or departure.
@@ -85,6 +97,18 @@ type Event struct {
 	Pod int
 	// Leaves tells departure from arrival.
 	Leaves bool
+}
+
+// ArrivesAt returns, for a workload with churn, when each pod comes; those of the
+// fill at 0.
+func (w *Workload) ArrivesAt() []time.Duration {
+	at := make([]time.Duration, len(w.Pods))
+	for _, e := range w.Events {
+		if !e.Leaves {
+			at[e.Pod] = e.At
+		}
+	}
+	return at
 }
 
 // HasChurn tells whether pods leave.

@@ -9,15 +9,16 @@ import (
 
 // TestSeedsDecide makes each workload twice with one seed, and once with another.
 func TestSeedsDecide(t *testing.T) {
-	trace := &Trace{Nodes: churnNodes(40, newRand(1, 9))}
+	trace := &Trace{Name: Openb, Nodes: churnNodes(40, newRand(1, 9))}
 	for i := range 400 {
 		trace.Pods = append(trace.Pods, TracePod{Amounts: podWith(int64(1 + i%2)), Created: int64(i), Deleted: int64(2*i + 1)})
 	}
 	tests := map[string]func(seed uint64) *Workload{
-		Mixed:      func(seed uint64) *Workload { return NewMixed(16, 0.5, Burst, seed) },
-		Churn:      func(seed uint64) *Workload { return NewChurn(30, 0.6, 10, 10*time.Second, seed) },
-		Openb:      func(seed uint64) *Workload { return trace.Workload(0.3, 60, seed) },
-		OpenbChurn: func(seed uint64) *Workload { return trace.ChurnWorkload(0.3, 60, seed) },
+		Mixed:           func(seed uint64) *Workload { return NewMixed(16, 0.5, Burst, seed) },
+		Churn:           func(seed uint64) *Workload { return NewChurn(30, 0.6, 10, 10*time.Second, seed) },
+		Openb:           func(seed uint64) *Workload { return trace.Workload(0.3, 60, seed) },
+		"openb-multi50": func(seed uint64) *Workload { return trace.WithMultiGPU(0.5, seed).Workload(0.3, 60, seed) },
+		"openb-churn":   func(seed uint64) *Workload { return trace.ChurnWorkload(0.3, 60, seed) },
 	}
 	for name, build := range tests {
 		t.Run(name, func(t *testing.T) {
