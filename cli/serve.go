@@ -95,7 +95,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 		return err
 	}
 	index.SetOwnNamespace(namespace)
-	index.OnLanded(logLanding(log.WithName("index")))
+	index.Observe(scoring.Observers{Landed: logLanding(log.WithName("index")), Negative: logNegative(log.WithName("index"))})
 	mgr, err := newManager(cfg, restConfig, log)
 	if err != nil {
 		return err
@@ -156,6 +156,13 @@ func logLanding(log logr.Logger) func(scoring.Landed) {
 	return func(l scoring.Landed) {
 		log.V(1).Info("Landed", "namespace", l.Namespace, "pod", l.Name, "node", l.Node, "target", l.Target,
 			"where", l.Where, "waited", l.Waited.Round(time.Millisecond).String())
+	}
+}
+
+// logNegative logs a usage below nothing, which only a bug can bring about.
+func logNegative(log logr.Logger) func(string) {
+	return func(node string) {
+		log.Error(nil, "More was given back of a node than was taken; please report this bug", "node", node)
 	}
 }
 

@@ -39,8 +39,8 @@ type refusals struct {
 	until time.Time
 }
 
-func newBackoffs(cfg config.Backoff) backoffs {
-	return backoffs{cfg: cfg, pending: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
+func newBackoffs(cfg config.Backoff) *backoffs {
+	return &backoffs{cfg: cfg, pending: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
 }
 
 // refusedByNode tells whether the kubelet refused to admit a pod because it could
@@ -55,16 +55,15 @@ func refusedByNode(pod *corev1.Pod) bool {
 	return reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" || strings.HasPrefix(reason, "OutOf")
 }
 
-// noteRefusal counts a pod that its node refused after the scheduler put it there.
-// Each counts once, and only if it was seen before it had a node. Call under lock.
-func (ix *Index) noteRefusal(pod *reducedPod, now time.Time) {
-	b := &ix.backoffs
+// note counts a pod that its node refused after the scheduler put it there. Each counts
+// once, and only if it was seen before it had a node.
+func (b *backoffs) note(pod *reducedPod, gpus config.Resources, now time.Time) {
 	if b.cfg.Failures == 0 {
 		return
 	}
 	_, known := b.pending[pod.uid]
 	if pod.nodeName == "" {
-		if !known && pod.usesGPUs(ix.cfg.Resources) {
+		if !known && pod.usesGPUs(gpus) {
 			b.pending[pod.uid] = struct{}{}
 		}
 		return
@@ -131,11 +130,20 @@ func (b *backoffs) forget(node string) {
 	}
 }
 
-// inBackoff is how many nodes are in back-off.
-func (b *backoffs) inBackoff(now time.Time) int {
+// holds tells whether a node is in back-off.
+func (b *backoffs) holds(node string, now time.Time) bool { return isHeld(b.until, node, now) }
+
+// isHeld tells whether a node's back-off, by these ends, is not over.
+func isHeld(until map[string]time.Time, node string, now time.Time) bool {
+	end, ok := until[node]
+	return ok && now.Before(end)
+}
+
+// count is how many nodes are in back-off.
+func (b *backoffs) count(now time.Time) int {
 	count := 0
-	for _, until := range b.until {
-		if now.Before(until) {
+	for node := range b.until {
+		if b.holds(node, now) {
 			count++
 		}
 	}

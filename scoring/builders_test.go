@@ -209,5 +209,16 @@ func (c *testCluster) snapshot() snapshot {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	ix.expire(ix.now())
-	return snapshot{nodes: slices.Clone(ix.order), images: ix.images, perGPU: companionsOf(&ix.cpuPerGPU, &ix.memoryPerGPU)}
+	return snapshot{nodes: slices.Clone(ix.usage.list), images: ix.images.table, perGPU: ix.ledger.perGPU.median()}
+}
+
+// setReplicas replaces what the index assumes of other replicas.
+func (c *testCluster) setReplicas(r replicas) {
+	r.usage, r.maxTerms = c.replicas.usage, c.replicas.maxTerms
+	*c.replicas = r
+}
+
+// viewOf is what a decision about the pod looks at.
+func (c *testCluster) viewOf(pod *corev1.Pod, demand *Demand) View {
+	return c.View(&Query{Pod: pod, Demand: demand, Namespace: pod.Namespace})
 }

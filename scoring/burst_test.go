@@ -57,25 +57,25 @@ func (b burst) place(t *testing.T) (taken, unlisted int) {
 // decide returns the pods in the order of their creation.
 func (b burst) decide(t *testing.T, nodes []string) (created []*corev1.Pod) {
 	random := rand.New(rand.NewPCG(b.seed, 1))
-	replicas := make([]*testCluster, b.replicas)
-	for r := range replicas {
-		replicas[r] = newCluster(t, b.configure)
+	clusters := make([]*testCluster, b.replicas)
+	for r := range clusters {
+		clusters[r] = newCluster(t, b.configure)
 		for _, name := range nodes {
-			replicas[r].SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
+			clusters[r].SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
 		}
-		replicas[r].peers.replicas = replicasOf(b.replicas)
+		clusters[r].replicas.ready = replicasOf(b.replicas)
 	}
-	b.replayBefore(replicas)
+	b.replayBefore(clusters)
 	seen := 0
 	for i := range b.nodes * gpusOfNode / 2 {
-		replica := replicas[random.IntN(b.replicas)]
+		replica := clusters[random.IntN(b.replicas)]
 		if b.assumeNone {
-			replica.peers = peers{}
+			replica.setReplicas(replicas{})
 		}
 		uid := fmt.Sprintf("p%d", i)
 		created = append(created, gpuPod(uid, usual, steeredBy(replica.decide(gpuPod(uid, usual)), types.UID(uid))))
 		for ; seen < i-b.lag; seen++ {
-			for _, r := range replicas {
+			for _, r := range clusters {
 				r.SetPod(created[seen])
 			}
 		}

@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"math"
-	"slices"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -176,34 +175,6 @@ func (c *chain) equal(n int) weighed {
 	return w
 }
 
-// unlistedMayWin tells whether a feasible node without a term may beat the first
-// listed one now.
-func (c *chain) unlistedMayWin(ms models, f found, ranked []candidate, w weighed) bool {
-	// Candidates that the search did not visit are of pods without preferences.
-	if !f.complete && c.mayLose(w.weights[0], 0, ms[0].most()) {
-		return true
-	}
-	if len(w.listed) == len(f.candidates) {
-		return false
-	}
-	mayLose := false
-	for i := range f.candidates {
-		u := &f.candidates[i]
-		if i == 0 || u.userScore != f.candidates[i-1].userScore || !sameToModel(u, &f.candidates[i-1]) {
-			mayLose = c.mayLose(w.weights[0], u.userScore, ms.mostPoints(u))
-		}
-		if mayLose && !w.lists(ranked, u) {
-			return true
-		}
-	}
-	return false
-}
-
-// lists tells whether a candidate is among the nodes with a weight.
-func (w *weighed) lists(ranked []candidate, u *candidate) bool {
-	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].name == u.name })
-}
-
 // mayLose tells whether the first node, with its weight, may be beaten by one that
 // has only the user's weights and at most so many points from the other plugins.
 func (c *chain) mayLose(weight, userScore, points int64) bool {
@@ -222,4 +193,23 @@ func floorDiv(x, y int64) int64 {
 		q--
 	}
 	return q
+}
+
+// usualTerms is more terms than a pod gets with the default configuration: 16 and, in
+// large clusters, 40.
+const usualTerms = 64
+
+// weighed is a ranking turned into weights.
+type weighed struct {
+	// listed are the indices, in the ranking, of the nodes that get a weight;
+	// weights are theirs. The last tail of them share one weight.
+	listed  []int
+	weights []int64
+	tail    int
+}
+
+// keep drops all but the first n nodes.
+func (w *weighed) keep(n int) {
+	w.tail = max(w.tail-(len(w.listed)-n), 0)
+	w.listed, w.weights = w.listed[:n], w.weights[:n]
 }

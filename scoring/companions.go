@@ -3,18 +3,9 @@ package scoring
 import (
 	"math/bits"
 
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 	corev1 "k8s.io/api/core/v1"
 )
-
-// companions are the median CPU (millicores) and memory (bytes) requests per GPU
-// of the cluster's GPU pods, at least 1 each.
-type companions struct {
-	cpu, memory int64
-}
-
-// When no GPU pod asks for CPU or memory there is nothing to take a median of;
-// then one core and 4 GiB are worth the same, the usual ratio of a machine.
-var defaultCompanions = companions{cpu: 1000, memory: 4 << 30}
 
 // histogram counts values in buckets of an eighth of a power of two, which is
 // exact enough for a median that serves as a unit, and costs O(1) per change.
@@ -53,25 +44,32 @@ func bucketValue(bucket int) int64 {
 	return int64(uint64(8+bucket%8) << exponent >> 3)
 }
 
-func companionsOf(cpu, memory *histogram) companions {
-	c := companions{cpu: cpu.median(), memory: memory.median()}
-	if c.cpu == 0 || c.memory == 0 {
-		return defaultCompanions
-	}
-	return c
+// perGPU counts what GPU pods take along, per GPU. Reservations do not count: a pod's own
+// would change its second decision.
+type perGPU struct {
+	gpus        config.Resources
+	cpu, memory histogram
 }
 
-// countCompanions counts what a GPU pod takes along, per GPU. Reservations do not
-// count: a pod's own would change its second decision. Call under lock.
-func (ix *Index) countCompanions(sign int32, l load) {
+// count adds (sign 1) or takes away (-1) what a pod takes.
+func (c *perGPU) count(sign int32, l load) {
 	var gpus int64
 	for _, a := range l.requests {
-		if ix.cfg.Resources.IsGPU(string(a.name)) {
+		if c.gpus.IsGPU(string(a.name)) {
 			gpus += a.value
 		}
 	}
 	if gpus > 0 {
-		ix.cpuPerGPU.add(sign, l.requests.get(corev1.ResourceCPU)/gpus)
-		ix.memoryPerGPU.add(sign, l.requests.get(corev1.ResourceMemory)/gpus)
+		c.cpu.add(sign, l.requests.get(corev1.ResourceCPU)/gpus)
+		c.memory.add(sign, l.requests.get(corev1.ResourceMemory)/gpus)
 	}
+}
+
+// median returns what a GPU's pod usually takes along.
+func (c *perGPU) median() companions {
+	m := companions{cpu: c.cpu.median(), memory: c.memory.median()}
+	if m.cpu == 0 || m.memory == 0 {
+		return defaultCompanions
+	}
+	return m
 }

@@ -230,9 +230,9 @@ const (
 	everywhere
 )
 
-// podLoad returns what a stored pod takes of its node.
-func (ix *Index) podLoad(pod *corev1.Pod) load {
-	d := demandOf(pod, ix.cfg.Resources, !statusAgrees(pod))
+// loadOf returns what a stored pod takes of its node.
+func loadOf(pod *corev1.Pod, gpus config.Resources) load {
+	d := demandOf(pod, gpus, !statusAgrees(pod))
 	owner := metav1.GetControllerOf(pod)
 	switch {
 	case owner != nil && owner.Kind == "DaemonSet":

@@ -49,82 +49,53 @@ type LeftOutNode struct {
 	Lacking []Shortage
 }
 
-// Shortage is a resource that a node has too little of, in whole units, CPU in
-// millicores.
-type Shortage struct {
-	Name            corev1.ResourceName
-	Requested, Free int64
-}
-
-// ResourceUse is how much of a resource of a node is requested by pods, expected
-// ones included, in whole units.
-type ResourceUse struct {
-	Name                   corev1.ResourceName
-	Allocatable, Allocated int64
-}
-
-// Free is what is left, never negative: a node may offer more than it has, after a
-// GPU went unhealthy.
-func (u ResourceUse) Free() int64 { return max(u.Allocatable-u.Allocated, 0) }
-
 // Explain tells what Decide would go by for a pod. It looks at every node, so it is
 // for people, not for admission. The pod is not changed and nothing is reserved.
 func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
-	r.DryRun, r.Pod = true, s.version.stored(r.Pod)
-	e := Explanation{Decision: s.Decide(ctx, r)}
-	demand, reason := NewDemand(r.Pod, s.cfg.Resources)
-	if reason != ReasonNone || tooManyConstraints(r.Pod) {
-		return e
+	q, reason := s.query(r)
+	if reason != ReasonNone {
+		return Explanation{Decision: Decision{Reason: reason, UID: r.UID}}
 	}
-	user, _, reason := userPreferences(r.Pod)
+	e := Explanation{Decision: s.look(ctx, q)}
+	user, _, reason := userPreferences(q.Pod)
 	if reason != ReasonNone {
 		return e
 	}
-	v, states := s.index.explainView(r.Pod, &demand)
-	filter := newPodFilter(r.Pod, &demand)
+	all := *q
+	all.AllNodes = true
+	v := s.index.Look(&all)
+	filter := newPodFilter(q.Pod, q.Demand)
 	var candidates []candidate
-	for _, state := range states {
-		reason, err := v.check(&filter, state)
+	for _, state := range v.all {
+		reason, err := filter.check(state)
 		switch {
 		case err != nil:
 			return e // the decision says that the affinity does not parse
-		case reason == NodeFeasible:
-			candidates = append(candidates, v.newCandidate(state, &filter, user))
+		case reason == NodeFeasible && !v.inBackoff(state.name):
+			candidates = append(candidates, newCandidate(&v, state, &filter, user))
 		default:
-			e.LeftOut = append(e.LeftOut, leftOut(state, reason, &demand))
+			e.LeftOut = append(e.LeftOut, leftOut(state, reason, q.Demand))
 		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int { return compareCandidates(&a, &b) })
 	for i := range candidates {
-		e.Candidates = append(e.Candidates, candidates[i].explained(&demand))
+		e.Candidates = append(e.Candidates, candidates[i].explained(q.Demand))
 	}
 	slices.SortFunc(e.LeftOut, func(a, b LeftOutNode) int { return cmp.Compare(a.Name, b.Name) })
 	return e
 }
 
-// check is the filter's, with the back-off.
-func (v *view) check(f *podFilter, s *nodeState) (NodeReason, error) {
-	reason, err := f.check(s)
-	if reason == NodeFeasible && err == nil && v.inBackoff(s.name) {
-		reason = NodeBackoff
-	}
-	return reason, err
-}
-
+// leftOut says why a node is no candidate: for the filter's reason, or since it refused
+// pods if the filter has none.
 func leftOut(s *nodeState, reason NodeReason, d *Demand) LeftOutNode {
 	out := LeftOutNode{Name: s.name, Reason: reason}
-	if reason == NodeInsufficient {
+	switch reason {
+	case NodeFeasible:
+		out.Reason = NodeBackoff
+	case NodeInsufficient:
 		out.Lacking = shortages(s, d)
 	}
 	return out
-}
-
-// explainView is the view of a pod, also of one that is pinned, and all nodes.
-func (ix *Index) explainView(pod *corev1.Pod, demand *Demand) (view, []*nodeState) {
-	v := ix.predictView(pod, demand)
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return v, slices.Clone(ix.order)
 }
 
 // explained is a candidate as people see it.
@@ -138,27 +109,4 @@ func (c *candidate) explained(d *Demand) CandidateNode {
 		n.GPUs = append(n.GPUs, c.use(g.Name))
 	}
 	return n
-}
-
-func (s *nodeState) free(name corev1.ResourceName) int64 {
-	return s.allocatable.get(name) - s.used.requests.get(name)
-}
-
-func (s *nodeState) use(name corev1.ResourceName) ResourceUse {
-	return ResourceUse{Name: name, Allocatable: s.allocatable.get(name), Allocated: s.used.requests.get(name)}
-}
-
-// shortages are the resources that keep a pod from fitting, as hasRoom sees it.
-func shortages(s *nodeState, d *Demand) []Shortage {
-	var list []Shortage
-	if free := s.allocatable.get(corev1.ResourcePods) - s.used.pods; free < 1 {
-		list = append(list, Shortage{Name: corev1.ResourcePods, Requested: 1, Free: free})
-	}
-	for _, r := range d.requests {
-		if free := s.free(r.name); free < r.value {
-			list = append(list, Shortage{Name: r.name, Requested: r.value, Free: free})
-		}
-	}
-	slices.SortFunc(list, func(a, b Shortage) int { return cmp.Compare(a.Name, b.Name) })
-	return list
 }

@@ -84,7 +84,7 @@ func (ix *Index) NodeFeed() *Feed {
 
 // PodFeed is for a reflector of pods.
 func (ix *Index) PodFeed() *Feed {
-	return newFeed(ix, ix.transformPod, func(p *reducedPod) types.UID { return p.uid }, ix.putPod, ix.DeletePod, ix.keepPods)
+	return newFeed(ix, ix.transformPod, func(p *reducedPod) types.UID { return p.uid }, ix.setPod, ix.DeletePod, ix.keepPods)
 }
 
 // NamespaceFeed is for a reflector of namespaces, or of their metadata.
@@ -136,7 +136,7 @@ func with[T any](do func(T)) func(any) bool {
 // keepNodes removes all other nodes.
 func (ix *Index) keepNodes(names sets.Set[string]) {
 	ix.mu.Lock()
-	gone := others(ix.position, names)
+	gone := others(ix.usage.position, names)
 	ix.mu.Unlock()
 	for _, name := range gone {
 		ix.DeleteNode(name)
@@ -146,8 +146,8 @@ func (ix *Index) keepNodes(names sets.Set[string]) {
 // keepPods removes all other pods.
 func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 	ix.mu.Lock()
-	gone := slices.Concat(others(ix.pods, uids), others(ix.backoffs.pending, uids), others(ix.seenPending, uids),
-		others(ix.peers.replicas, uids))
+	gone := slices.Concat(others(ix.ledger.pods, uids), others(ix.backoffs.pending, uids), others(ix.unsteered.seen, uids),
+		others(ix.replicas.ready, uids))
 	ix.mu.Unlock()
 	for _, uid := range gone { // some more than once, which changes nothing
 		ix.DeletePod(uid)
@@ -157,7 +157,7 @@ func (ix *Index) keepPods(uids sets.Set[types.UID]) {
 // keepNamespaces removes all other namespaces.
 func (ix *Index) keepNamespaces(names sets.Set[string]) {
 	ix.mu.Lock()
-	gone := others(ix.enabled, names)
+	gone := others(ix.ledger.enabled, names)
 	ix.mu.Unlock()
 	for _, name := range gone {
 		ix.SetNamespace(name, false)

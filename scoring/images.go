@@ -1,10 +1,5 @@
 package scoring
 
-import (
-	"maps"
-	"slices"
-)
-
 // imageTable maps an image name to how the scheduler scores it.
 type imageTable map[string]imageState
 
@@ -15,43 +10,22 @@ type imageState struct {
 	nodes int64
 }
 
-// countImages moves a node's images from its old to its new state, in the order
-// of the scheduler's cache: an image's size is the one first seen, until no node
-// has the image any more. Call under lock.
-func (ix *Index) countImages(old, next *node) {
-	if old != nil && next != nil && slices.Equal(old.images, next.images) {
-		return
-	}
-	if ix.imagesShared {
-		ix.images = maps.Clone(ix.images)
-		ix.imagesShared = false
-	}
-	if old != nil {
-		for _, i := range old.images {
-			ix.removeImage(i.name)
-		}
-	}
-	if next != nil {
-		for _, i := range next.images {
-			ix.addImage(i)
-		}
-	}
-}
-
-func (ix *Index) addImage(i nodeImage) {
-	state, ok := ix.images[i.name]
+// add counts an image of one more node.
+func (t imageTable) add(i nodeImage) {
+	state, ok := t[i.name]
 	if !ok {
 		state.size = i.size
 	}
 	state.nodes++
-	ix.images[i.name] = state
+	t[i.name] = state
 }
 
-func (ix *Index) removeImage(name string) {
-	state := ix.images[name]
+// remove counts an image of one node less.
+func (t imageTable) remove(name string) {
+	state := t[name]
 	if state.nodes--; state.nodes <= 0 {
-		delete(ix.images, name)
+		delete(t, name)
 		return
 	}
-	ix.images[name] = state
+	t[name] = state
 }

@@ -62,20 +62,20 @@ func (w *world) checkSums() {
 	w.t.Helper()
 	w.snapshot() // lets end what is over
 	want := map[string]load{}
-	for _, r := range w.pods {
+	for _, r := range w.ledger.pods {
 		if r.applied {
 			want[r.node] = want[r.node].plus(1, *r.load)
 		}
 	}
-	for _, r := range w.reservations {
+	for _, r := range w.reservations.byUID {
 		want[r.node] = want[r.node].plus(1, r.load)
 	}
-	for _, h := range w.peers.held {
+	for _, h := range w.replicas.held {
 		if h.charged && !h.over {
 			want[h.node] = want[h.node].plus(1, h.load)
 		}
 	}
-	for name, state := range w.states {
+	for name, state := range w.usage.states {
 		if !state.used.equal(want[name]) {
 			w.t.Fatalf("used on %s: %+v, but charged: %+v", name, state.used, want[name])
 		}
@@ -139,9 +139,9 @@ func (w *world) checkEmptied() {
 		w.t.Errorf("size %+v without any object", size)
 	}
 	leaks := map[string]int{
-		"states": len(w.states), "positions": len(w.position), "expiries": len(w.expiries), "targets": len(w.targets), "expected": len(w.expected),
-		"images": len(w.images), "CPU counts": int(w.cpuPerGPU.total), "memory counts": int(w.memoryPerGPU.total),
-		"pods that may be refused": len(w.backoffs.pending), "pending pods": len(w.seenPending),
+		"states": len(w.usage.states), "positions": len(w.usage.position), "expiries": len(w.expiries), "targets": len(w.ledger.targets), "expected": len(w.ledger.expected),
+		"images": len(w.images.table), "CPU counts": int(w.ledger.perGPU.cpu.total), "memory counts": int(w.ledger.perGPU.memory.total),
+		"pods that may be refused": len(w.backoffs.pending), "pending pods": len(w.unsteered.seen),
 	}
 	for what, count := range leaks {
 		if count != 0 {
@@ -177,7 +177,7 @@ func (w *world) decideOne() {
 	if request.DryRun {
 		return
 	}
-	state := w.states[d.Target()]
+	state := w.usage.states[d.Target()]
 	demand, _ := NewDemand(pod, w.Index.cfg.Resources)
 	for _, r := range demand.requests {
 		if used, there := state.used.requests.get(r.name), state.allocatable.get(r.name); used > there {
@@ -236,11 +236,13 @@ func TestCopiesInTwoNamespaces(t *testing.T) {
 	pod := gpuPod("p", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Index.cfg.Resources)
 	slow := Request{Pod: pod, Namespace: "team", UID: "u1", FirstUID: "copied"}
-	late := c.decideOn(t.Context(), c.view(slow, &demand, false), pod, &demand)
+	query := &Query{Pod: pod, Demand: &demand, Namespace: slow.Namespace, UID: slow.UID, FirstUID: slow.FirstUID}
+	v := c.View(query)
+	late := c.decideOn(t.Context(), &v, query)
 	if first := c.Decide(t.Context(), Request{Pod: pod, Namespace: "other", UID: "u2", FirstUID: "copied"}); first.UID != "copied" {
 		t.Fatalf("the first copy goes by %s", first.UID)
 	}
-	if c.tryReserve(t.Context(), &late, slow, &demand) {
+	if c.Scorer.reserve(t.Context(), query, &late) {
 		t.Error("the slower copy took the reservation of the other namespace")
 	}
 	if d := c.Decide(t.Context(), slow); d.UID != "u1" || d.Target() != "n" {

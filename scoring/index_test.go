@@ -1,7 +1,9 @@
 package scoring
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -115,8 +117,8 @@ func TestFeedsReplace(t *testing.T) {
 	if got := c.usedOn("n"); got != 4 {
 		t.Errorf("used %d, want 4", got)
 	}
-	if size := c.Size(); size.Nodes != 1 || size.Pods != 1 || c.enabled["gone"] || !c.enabled["team"] {
-		t.Errorf("size %+v, namespaces %v", size, c.enabled)
+	if size := c.Size(); size.Nodes != 1 || size.Pods != 1 || c.ledger.enabled["gone"] || !c.ledger.enabled["team"] {
+		t.Errorf("size %+v, namespaces %v", size, c.ledger.enabled)
 	}
 	for name, err := range map[string]error{"add": pods.Add(namespace("team", true)), "update": nodes.Update(renewed), "delete": namespaces.Delete(renewed.Spec)} {
 		if err == nil {
@@ -132,7 +134,7 @@ func TestIndexIgnoresHeartbeats(t *testing.T) {
 	c := newCluster(t, nil, node, pod)
 	incoming := gpuPod("new", list(nvidia, "1"))
 	demand, _ := NewDemand(incoming, c.Scorer.cfg.Resources)
-	seen := func() any { return c.view(Request{Pod: incoming}, &demand, false).pool.tree }
+	seen := func() any { return c.viewOf(incoming, &demand).pool.tree }
 	before := seen()
 	beat := node.DeepCopy()
 	beat.Status.Conditions[0].LastHeartbeatTime = metav1.Now()
@@ -239,4 +241,58 @@ func describe(c *testCluster) map[string]string {
 	}
 	out["per GPU"] = strconv.FormatInt(snapshot.perGPU.cpu, 10) + " " + strconv.FormatInt(snapshot.perGPU.memory, 10)
 	return out
+}
+
+// More given back than taken is a bug: it is counted, and the observer is told which node
+// it was.
+func TestNegativeUsage(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")))
+	var told []string
+	c.Observe(Observers{Negative: func(node string) { told = append(told, node) }})
+	c.SetPod(gpuPod("p", list(nvidia, "1"), on("n")))
+	if len(told) != 0 || c.Negatives() != 0 {
+		t.Errorf("told of %v, counted %d, before anything is wrong", told, c.Negatives())
+	}
+	c.Index.mu.Lock()
+	c.usage.apply(-1, charge{node: "n", load: load{requests: amounts{{nvidia, 2}}, pods: 1}})
+	c.Index.mu.Unlock()
+	c.DeleteNode("other") // whoever unlocks next tells
+	if !slices.Equal(told, []string{"n"}) || c.Negatives() != 1 {
+		t.Errorf("told of %v, counted %d, want [n] and 1", told, c.Negatives())
+	}
+}
+
+// A dry run, and everything else that only looks, leaves the index as it is: it ends no
+// reservation, makes and drops no pool and gives up no room that is held for others.
+func TestLookingChangesNothing(t *testing.T) {
+	c := newCluster(t, nil, gpuNode("n", list(nvidia, "4")))
+	c.setReplicas(replicas{ready: replicasOf(2), outstanding: 100})
+	c.decide(gpuPod("held", list(nvidia, "1"))) // and one for the other replica
+	c.decide(gpuPod("again", list(nvidia, "1")))
+	state := func() string {
+		return fmt.Sprint(len(c.reservations.byUID), len(c.pools.byKind), c.pools.decisions, len(c.replicas.held), c.usage.of("n").used)
+	}
+	before := state()
+	look := func(gpus string) Decision {
+		pod := gpuPod("looks", list(nvidia, gpus))
+		c.Explain(t.Context(), Request{Pod: pod, Namespace: "team"})
+		c.Predict(pod)
+		return c.Decide(t.Context(), Request{Pod: pod, Namespace: "team", UID: "looks", DryRun: true})
+	}
+	// The two reservations leave 2 of 4 GPUs, which are held for the other replica.
+	for _, gpus := range []string{"1", "2"} {
+		if d := look(gpus); d.Target() != "n" {
+			t.Errorf("%s GPUs: %+v", gpus, d)
+		}
+		if now := state(); now != before {
+			t.Errorf("%s GPUs: %s, before %s", gpus, now, before)
+		}
+	}
+	c.clock = c.clock.Add(c.Index.cfg.InFlight.ReservationTTL.Duration)
+	if d := look("4"); d.Target() != "n" {
+		t.Errorf("after all reservations are over: %+v", d)
+	}
+	if now := state(); now != before {
+		t.Errorf("after all reservations are over: %s, before %s", now, before)
+	}
 }

@@ -150,7 +150,7 @@ func play(t *testing.T, seed uint64, nodes, pods int) map[string]int {
 			r.SetNode(gpuNode(name, list(nvidia, strconv.Itoa(gpusOfNode))))
 			w.free[name] = gpusOfNode
 		}
-		r.peers.replicas = replicasOf(2)
+		r.replicas.ready = replicasOf(2)
 		w.replicas = append(w.replicas, r)
 	}
 	var queue []*corev1.Pod

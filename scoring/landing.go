@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,59 +34,50 @@ type Landed struct {
 	Waited time.Duration
 }
 
-// OnLanded sets what is called, outside of all locks, for every steered pod that
-// is seen to be bound. Set it before the first event.
-func (ix *Index) OnLanded(f func(Landed)) { ix.onLanded = f }
-
-// Landings returns how many steered pods were seen to land where, since the
-// start. Every replica sees all pods.
-func (ix *Index) Landings() map[Landing]int {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return maps.Clone(ix.landings)
+// landings follows steered pods from pending to bound.
+type landings struct {
+	// waiting is how many steered pods are pending; counts says where the others went.
+	waiting int
+	counts  map[Landing]int
 }
 
-// track follows a pod from pending to bound. A pod that was bound when first seen (at
-// the start, above all) does not count as landed. It returns where a steered pod landed
-// if it did now. Call under lock.
-func (ix *Index) track(r *podRecord, pod *reducedPod, now time.Time) (landed *Landed) {
+// track follows a pod. One that was bound when first seen (at the start, above all) does
+// not count as landed. It returns where a steered pod landed if it did now. since is when
+// the pod began to wait if that was now.
+func (l *landings) track(r *podRecord, pod *reducedPod, since, now time.Time) (landed *Landed) {
 	if pod.nodeName != "" {
 		if r.waits() {
 			landed = &Landed{
 				Namespace: pod.namespace, Name: pod.name, Node: pod.nodeName,
 				Target: pod.target, Where: pod.landing, Waited: now.Sub(r.pending.since),
 			}
-			ix.landings[landed.Where]++
+			l.counts[landed.Where]++
 		}
-		ix.endPending(r)
+		l.endPending(r)
 		return landed
 	}
 	if r.pending == nil {
-		r.pending = &pendingPod{since: ix.pendingSince(pod, now)}
+		r.pending = &pendingPod{since: since}
 	}
-	ix.setWaiting(r, !pod.over && !pod.deleting && pod.steered())
+	l.setWaiting(r, !pod.over && !pod.deleting && pod.steered())
 	return nil
 }
 
-// waits tells whether the pod is steered and has no node yet.
-func (r *podRecord) waits() bool { return r.pending != nil && r.pending.steered }
-
-// endPending notes that a pod has a node, or is gone. Call under lock.
-func (ix *Index) endPending(r *podRecord) {
+// endPending notes that a pod has a node, or is gone.
+func (l *landings) endPending(r *podRecord) {
 	if r.pending != nil {
-		ix.setWaiting(r, false)
+		l.setWaiting(r, false)
 		r.pending = nil
 	}
 }
 
-// setWaiting keeps the number of waiting pods in step with those of pending ones. Call
-// under lock.
-func (ix *Index) setWaiting(r *podRecord, waiting bool) {
+// setWaiting keeps the number of waiting pods in step with those of pending ones.
+func (l *landings) setWaiting(r *podRecord, waiting bool) {
 	if waiting && !r.pending.steered {
-		ix.waiting++
+		l.waiting++
 	}
 	if !waiting && r.pending.steered {
-		ix.waiting--
+		l.waiting--
 	}
 	r.pending.steered = waiting
 }

@@ -43,7 +43,7 @@ func TestLandings(t *testing.T) {
 			pod := gpuPod("p", list(nvidia, "1"), tc.options...)
 			c := newCluster(t, nil, pod)
 			var told []Landed
-			c.OnLanded(func(l Landed) { told = append(told, l) })
+			c.Observe(Observers{Landed: func(l Landed) { told = append(told, l) }})
 			c.clock = c.clock.Add(time.Second)
 			tc.then(c, pod.DeepCopy())
 			for _, l := range told {
@@ -121,10 +121,10 @@ func TestUnsteeredAtFirst(t *testing.T) {
 	if got := c.Unsteered(); got != 0 {
 		t.Errorf("%d unsteered pods, want none", got)
 	}
-	if len(c.seenPending) != 2 {
-		t.Errorf("%d pending pods are known, want 2", len(c.seenPending))
+	if len(c.unsteered.seen) != 2 {
+		t.Errorf("%d pending pods are known, want 2", len(c.unsteered.seen))
 	}
-	if err := c.PodFeed().Replace(nil, ""); err != nil || len(c.seenPending) != 0 {
-		t.Errorf("error %v; %d pending pods are known after all are gone", err, len(c.seenPending))
+	if err := c.PodFeed().Replace(nil, ""); err != nil || len(c.unsteered.seen) != 0 {
+		t.Errorf("error %v; %d pending pods are known after all are gone", err, len(c.unsteered.seen))
 	}
 }

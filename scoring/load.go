@@ -2,13 +2,6 @@ package scoring
 
 import "slices"
 
-// nodeState is a node and what is used on it. It is never changed; an event
-// replaces it.
-type nodeState struct {
-	*node
-	used load
-}
-
 // load is what one pod, or all pods together, take of a node.
 type load struct {
 	// requests are the raw requests, as the scheduler's filter counts them.
@@ -36,13 +29,15 @@ func (l load) plus(sign int64, other load) load {
 	}
 }
 
+// isNegative tells whether less than nothing is left of anything, which cannot be.
+func (l load) isNegative() bool {
+	negative := func(a amount) bool { return a.value < 0 }
+	return l.pods < 0 || l.scoringCPU < 0 || l.scoringMemory < 0 || slices.ContainsFunc(l.requests, negative) ||
+		slices.ContainsFunc(l.occupants, negative) || slices.ContainsFunc(l.terminating, negative)
+}
+
 // equal tells whether two loads are the same.
 func (l load) equal(o load) bool {
 	return l.scoringCPU == o.scoringCPU && l.scoringMemory == o.scoringMemory && l.pods == o.pods &&
 		slices.Equal(l.requests, o.requests) && slices.Equal(l.occupants, o.occupants) && slices.Equal(l.terminating, o.terminating)
-}
-
-// without returns the state as if a charge were not there.
-func (s *nodeState) without(c charge) *nodeState {
-	return &nodeState{node: s.node, used: s.used.plus(-1, c.load)}
 }

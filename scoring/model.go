@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,19 +50,6 @@ func newModel(cfg *config.Scheduler, f formulas, pod *corev1.Pod, d *Demand, tab
 	return m
 }
 
-// models are the same model by several formulas, at least one.
-type models []model
-
-// by returns the model by each of the formulas.
-func (m *model) by(all []formulas) models {
-	list := make(models, len(all))
-	for i, f := range all {
-		list[i] = *m
-		list[i].formulas = f
-	}
-	return list
-}
-
 func (m *model) addImages(containers []corev1.Container) {
 	for i := range containers {
 		m.addImage(containers[i].Image, imageUses{containers: 1})
@@ -85,6 +73,20 @@ func normalizedImage(name string) string {
 	return name
 }
 
+// schedulerNode is a node as the model sees it.
+type schedulerNode struct {
+	*nodeState
+	// softTaints is how many PreferNoSchedule taints it has that the pod does not
+	// tolerate.
+	softTaints int64
+}
+
+// sameTo tells whether two nodes get the same points whatever happens.
+func (n *schedulerNode) sameTo(o *schedulerNode) bool {
+	return n.softTaints == o.softTaints && n.used.equal(o.used) &&
+		slices.Equal(n.allocatable, o.allocatable) && slices.Equal(n.images, o.images)
+}
+
 // pointRange is a range of points, both ends included.
 type pointRange struct {
 	min, max int64
@@ -99,32 +101,32 @@ const maxLevels = 256
 // this pod bring the node to: from the level without the copies that its present
 // usage could consist of, to full. Going down as well as up makes the range the
 // same for all copies that fill the node, which keeps their terms identical.
-func (m *model) pointsWhileFilling(c *candidate) pointRange {
-	below, above := m.levels(c)
+func (m *model) pointsWhileFilling(n *schedulerNode) pointRange {
+	below, above := m.levels(n)
 	low, high := int64(math.MaxInt64), int64(math.MinInt64)
 	for level := -below; level < above; level++ {
-		points := m.resourcePoints(c.nodeState, level)
+		points := m.resourcePoints(n.nodeState, level)
 		low, high = min(low, points), max(high, points)
 	}
-	fixed := m.cfg.PluginWeights.ImageLocality * m.imageLocality(c.node)
-	taints := m.taintPoints(c.softTaints)
+	fixed := m.cfg.PluginWeights.ImageLocality * m.imageLocality(n.node)
+	taints := m.taintPoints(n.softTaints)
 	return pointRange{min: low + fixed + taints.min, max: high + fixed + taints.max}
 }
 
 // levels returns how many copies of the pod the node's usage could hold, and how
 // many more fit (at least one, since the node is feasible).
-func (m *model) levels(c *candidate) (below, above int64) {
-	below, above = maxLevels, min(maxLevels, c.allocatable.get(corev1.ResourcePods)-c.used.pods)
+func (m *model) levels(n *schedulerNode) (below, above int64) {
+	below, above = maxLevels, min(maxLevels, n.allocatable.get(corev1.ResourcePods)-n.used.pods)
 	for _, r := range m.demand.requests {
-		used := c.used.requests.get(r.name)
+		used := n.used.requests.get(r.name)
 		below = min(below, used/r.value)
-		above = min(above, (c.allocatable.get(r.name)-used)/r.value)
+		above = min(above, (n.allocatable.get(r.name)-used)/r.value)
 	}
 	if m.demand.scoringCPU > 0 {
-		below = min(below, c.used.scoringCPU/m.demand.scoringCPU)
+		below = min(below, n.used.scoringCPU/m.demand.scoringCPU)
 	}
 	if m.demand.scoringMemory > 0 {
-		below = min(below, c.used.scoringMemory/m.demand.scoringMemory)
+		below = min(below, n.used.scoringMemory/m.demand.scoringMemory)
 	}
 	return max(below, 0), max(above, 1)
 }

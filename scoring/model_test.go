@@ -115,7 +115,7 @@ func TestPointsWhileFilling(t *testing.T) {
 			objects = append(objects, gpuPod(string(rune('a'+i)), usual, on("n")))
 		}
 		m, node := modelFor(t, nil, gpuPod("p", usual), objects...)
-		got := m.pointsWhileFilling(&candidate{nodeState: node})
+		got := m.pointsWhileFilling(&schedulerNode{nodeState: node})
 		if copies == 0 {
 			want = got
 			// fit 92..44, balanced 74 or 75, TaintToleration 3*100

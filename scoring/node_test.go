@@ -27,7 +27,7 @@ func TestInvalidNodeName(t *testing.T) {
 func TestDescribes(t *testing.T) {
 	object := gpuNode("n", list(nvidia, "8"), labelled("zone", "z"), withImage("a:1", 5), withImage("b:1", 6), tainted("x", corev1.TaintEffectNoSchedule))
 	c := newCluster(t, nil, object)
-	known := c.states["n"].node
+	known := c.usage.states["n"].node
 	if !known.describes(object.DeepCopy(), c.rules) {
 		t.Error("a heartbeat makes it another node")
 	}

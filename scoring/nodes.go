@@ -2,6 +2,7 @@ package scoring
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -25,12 +26,12 @@ type NodeUse struct {
 // Nodes returns the nodes that offer a configured GPU resource, sorted by name.
 func (ix *Index) Nodes() []NodeUse {
 	ix.mu.Lock()
-	defer ix.mu.Unlock()
+	defer ix.unlock()
 	now := ix.now()
 	ix.expire(now)
 	inFlight := ix.inFlightByNode()
 	var list []NodeUse
-	for _, s := range ix.order {
+	for _, s := range ix.usage.list {
 		n := NodeUse{Name: s.name, InFlight: inFlight[s.name], Out: s.out()}
 		for _, a := range s.allocatable {
 			if a.value > 0 && ix.cfg.Resources.IsGPU(string(a.name)) {
@@ -41,7 +42,7 @@ func (ix *Index) Nodes() []NodeUse {
 		if len(n.GPUs) == 0 {
 			continue
 		}
-		if until, ok := ix.backoffs.until[n.Name]; ok && now.Before(until) && n.Out == NodeFeasible {
+		if n.Out == NodeFeasible && ix.backoffs.holds(n.Name, now) {
 			n.Out = NodeBackoff
 		}
 		list = append(list, n)
@@ -50,7 +51,7 @@ func (ix *Index) Nodes() []NodeUse {
 	return list
 }
 
-// inFlightByNode sums up the GPUs of pods that are expected. Call under lock.
+// inFlightByNode sums up the GPUs of pods that are expected.
 func (ix *Index) inFlightByNode() map[string]int64 {
 	sum := map[string]int64{}
 	count := func(node string, l load) {
@@ -60,13 +61,63 @@ func (ix *Index) inFlightByNode() map[string]int64 {
 			}
 		}
 	}
-	for _, r := range ix.reservations {
+	for _, r := range ix.reservations.byUID {
 		count(r.node, r.load)
 	}
-	for _, r := range ix.pods {
+	for _, r := range ix.ledger.pods {
 		if r.applied && r.owner != ownerBound {
 			count(r.node, *r.load)
 		}
 	}
 	return sum
+}
+
+// IndexSize is how much an index holds.
+type IndexSize struct {
+	// Nodes that exist, pods that count somewhere or are waited for, and decisions
+	// whose pod was not seen yet.
+	Nodes, Pods, Reservations int
+	// Waiting are steered pods that have no node yet.
+	Waiting int
+	// Backoff are nodes that are no candidates for a while, since they refused
+	// GPU pods.
+	Backoff int
+	// Replicas are the webhook's own pods that are ready.
+	Replicas int
+}
+
+// Size returns how much the index holds.
+func (ix *Index) Size() IndexSize {
+	ix.mu.Lock()
+	defer ix.unlock()
+	now := ix.now()
+	ix.expire(now) // nobody may have asked since
+	return IndexSize{
+		Nodes: len(ix.usage.list), Pods: len(ix.ledger.pods), Reservations: len(ix.reservations.byUID),
+		Waiting: ix.landings.waiting, Backoff: ix.backoffs.count(now), Replicas: len(ix.replicas.ready),
+	}
+}
+
+// Landings returns how many steered pods were seen to land where, since the
+// start. Every replica sees all pods.
+func (ix *Index) Landings() map[Landing]int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return maps.Clone(ix.landings.counts)
+}
+
+// Negatives is how often, since the start, more was given back of a node than was taken.
+// It is 0 unless there is a bug.
+func (ix *Index) Negatives() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.usage.negatives
+}
+
+// Unsteered is how many GPU pods appeared in opted-in namespaces, since the start,
+// that have no decision of ours although nothing in them speaks against one.
+func (ix *Index) Unsteered() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return ix.unsteered.count
 }

@@ -42,7 +42,7 @@ func (ix *Index) Occupancy() []Occupancy {
 	states, backoff, now := ix.nodesNow()
 	byName := map[corev1.ResourceName]*Occupancy{} // nil for names that are no GPUs
 	for _, s := range states {
-		takesPods := s.takesPods(backoff, now)
+		takesPods := s.takesPods() && !isHeld(backoff, s.name, now)
 		for _, a := range s.allocatable {
 			o, known := byName[a.name]
 			if !known {
@@ -68,18 +68,18 @@ func (ix *Index) Occupancy() []Occupancy {
 // both for reading, and when that was.
 func (ix *Index) nodesNow() (states []*nodeState, backoff map[string]time.Time, now time.Time) {
 	ix.mu.Lock()
-	size := len(ix.order)
+	size := len(ix.usage.list)
 	ix.mu.Unlock()
 	// Room for some that come in between, since allocating takes longer than copying.
 	states = make([]*nodeState, 0, size+size/8)
 	ix.mu.Lock()
-	defer ix.mu.Unlock()
+	defer ix.unlock()
 	now = ix.now()
 	ix.expire(now)
-	states = append(states, ix.order...)
-	for _, h := range ix.peers.held {
-		if at, ok := ix.position[h.node]; ok && h.charged && !h.over {
-			states[at] = states[at].without(h.charge) // an assumption is no use
+	states = append(states, ix.usage.list...)
+	for _, h := range ix.replicas.held {
+		if at, ok := ix.usage.position[h.node]; ok && h.charged && !h.over {
+			states[at] = states[at].without(h.load) // an assumption is no use
 		}
 	}
 	return states, ix.backoffs.until, now
@@ -91,15 +91,6 @@ func newOccupancy(name corev1.ResourceName, gpus config.Resources) *Occupancy {
 		return nil
 	}
 	return &Occupancy{Resource: string(name), Exact: slices.Contains(gpus.Names, string(name))}
-}
-
-// takesPods tells whether a pod may be packed onto the node, as far as that does
-// not depend on the pod.
-func (s *nodeState) takesPods(backoff map[string]time.Time, now time.Time) bool {
-	if until, ok := backoff[s.name]; ok && now.Before(until) {
-		return false
-	}
-	return s.out() == NodeFeasible && s.used.pods < s.allocatable.get(corev1.ResourcePods)
 }
 
 // add counts a node.

@@ -84,3 +84,11 @@ func NeutralConstraint() corev1.TopologySpreadConstraint {
 		}}},
 	}
 }
+
+// PreferredTerms are the pod's preferred node-affinity terms, nil if there are none.
+func PreferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return nil
+	}
+	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
+}

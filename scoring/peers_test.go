@@ -22,7 +22,7 @@ func TestRoomHeldForOthers(t *testing.T) {
 	}
 	newBusy := func() *testCluster { // more than one of others for one of ours
 		c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")))
-		c.peers = peers{replicas: replicasOf(2), outstanding: 100} // one for each of ours
+		c.setReplicas(replicas{ready: replicasOf(2), outstanding: 100}) // one for each of ours
 		c.decide(gpuPod("mine", usual))
 		return c
 	}
@@ -80,18 +80,18 @@ func TestOthersCount(t *testing.T) {
 	theirs("elsewhere", func(p *corev1.Pod) { p.Namespace = "elsewhere" })
 	c.SetPod(gpuPod("no GPU", list("cpu", "1"), steeredTo("a", "z")))
 	theirs("late", late)
-	if c.peers.others != 0 {
-		t.Errorf("%v of others, want none", c.peers.others)
+	if c.replicas.others != 0 {
+		t.Errorf("%v of others, want none", c.replicas.others)
 	}
 	theirs("of the burst")
 	theirs("of the burst", on("a"))
-	if c.peers.others != 1 {
-		t.Errorf("%v of others, want 1", c.peers.others)
+	if c.replicas.others != 1 {
+		t.Errorf("%v of others, want 1", c.replicas.others)
 	}
 	c.SetPod(gpuPod("mine", usual, steeredTo("a", "mine0"))) // 15 more are unseen
 	theirs("after the burst")
-	if c.peers.own != 0 || c.peers.others != 1 {
-		t.Errorf("%v of ours and %v of others, want 0 and 1", c.peers.own, c.peers.others)
+	if c.replicas.own != 0 || c.replicas.others != 1 {
+		t.Errorf("%v of ours and %v of others, want 0 and 1", c.replicas.own, c.replicas.others)
 	}
 }
 
@@ -113,12 +113,12 @@ func TestPerDecision(t *testing.T) {
 		"unknown, none of others":            {own: 200, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := peers{replicas: replicasOf(tc.replicas)}
+			p := replicas{ready: replicasOf(tc.replicas)}
 			for range tc.own {
-				p.note(true)
+				p.noteBurst(true)
 			}
 			for range tc.others {
-				p.note(false)
+				p.noteBurst(false)
 			}
 			if got := p.perDecision(); got != tc.want {
 				t.Errorf("%d decisions of others for one of ours, want %d", got, tc.want)
@@ -153,7 +153,7 @@ func TestReplicas(t *testing.T) {
 	c.SetPod(replica("starting", func(p *corev1.Pod) { p.Status.Conditions = nil }))
 	want := func(uids ...types.UID) {
 		t.Helper()
-		if got := c.peers.replicas; !got.Equal(sets.New(uids...)) {
+		if got := c.replicas.ready; !got.Equal(sets.New(uids...)) {
 			t.Errorf("replicas are %v, want %v", sets.List(got), uids)
 		}
 	}
@@ -178,7 +178,7 @@ func TestParallelDecisionsGetTheLastRoom(t *testing.T) {
 		for i := range nodes {
 			c.SetNode(gpuNode(fmt.Sprintf("n%d", i), list(nvidia, strconv.Itoa(gpusOfNode))))
 		}
-		c.peers = peers{replicas: replicasOf(4), outstanding: 100}
+		c.setReplicas(replicas{ready: replicasOf(4), outstanding: 100})
 		var group sync.WaitGroup
 		targets := make([]string, pods)
 		for i := range pods {
@@ -211,7 +211,7 @@ func TestPreferenceBeforeRoomHeld(t *testing.T) {
 	for i := range 4 {
 		c.SetNode(gpuNode(fmt.Sprint("other", i), list(nvidia, "8"), labelled("zone", "b")))
 	}
-	c.peers = peers{replicas: replicasOf(2), outstanding: 100}
+	c.setReplicas(replicas{ready: replicasOf(2), outstanding: 100})
 	for i := range 8 {
 		if d := c.decide(gpuPod(fmt.Sprint("p", i), usual, preferring(50, "zone", "a"))); d.Target() != "preferred" {
 			t.Errorf("pod %d of 8 is steered to %s", i, d.Target())
@@ -225,7 +225,7 @@ func TestNoRoomHeldForFew(t *testing.T) {
 	for i := range 8 {
 		c.SetNode(gpuNode(fmt.Sprint("n", i), list(nvidia, "8")))
 	}
-	c.peers = peers{replicas: replicasOf(2)} // one for each of ours
+	c.setReplicas(replicas{ready: replicasOf(2)}) // one for each of ours
 	for i := range 17 {
 		c.decide(gpuPod(fmt.Sprint("p", i), usual))
 	}
@@ -241,9 +241,9 @@ func TestNoRoomHeldForFew(t *testing.T) {
 // What fits nowhere, or may not go there, gets nobody's room.
 func TestRoomHeldStays(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "2")), gpuNode("b", list(nvidia, "2")))
-	c.peers = peers{replicas: replicasOf(4), outstanding: 100}
+	c.setReplicas(replicas{ready: replicasOf(4), outstanding: 100})
 	c.decide(gpuPod("mine", usual)) // and two more held, one on each node
-	before := len(c.peers.held)
+	before := len(c.replicas.held)
 	if before == 0 {
 		t.Fatal("nothing is held: the test shows nothing")
 	}
@@ -251,8 +251,8 @@ func TestRoomHeldStays(t *testing.T) {
 		"too large": gpuPod("huge", list(nvidia, "4")),
 		"elsewhere": gpuPod("elsewhere", list(nvidia, "2"), func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"zone": "x"} }),
 	} {
-		if d := c.decide(pod); d.Reason != ReasonNothingFits || len(c.peers.held) != before {
-			t.Errorf("%s: %s, and room held for %d others, before for %d", name, d.Reason, len(c.peers.held), before)
+		if d := c.decide(pod); d.Reason != ReasonNothingFits || len(c.replicas.held) != before {
+			t.Errorf("%s: %s, and room held for %d others, before for %d", name, d.Reason, len(c.replicas.held), before)
 		}
 	}
 }

@@ -7,13 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// A decision must not look at every node of a large cluster. So the index keeps,
-// for each kind of pods that it has seen lately, the nodes that such pods may go
-// to, sorted by packing order: a pool. Pods of one kind ask for the same number of
-// the same GPU and have the same node constraints; there are a few kinds in a
-// cluster, and many pods of each. An event moves its node within the pools, and a
-// decision reads the first nodes of one.
-
 // podKind is what the pods of a pool have in common.
 type podKind struct {
 	gpu   corev1.ResourceName
@@ -22,10 +15,6 @@ type podKind struct {
 	// tolerations.
 	constraints string
 }
-
-// maxPools bounds the memory of pools: 80 bytes per node in each, which is about
-// 80 MB at 15,000 nodes, and the work of an event.
-const maxPools = 64
 
 // treeDegree of a pool's tree: nodes of 7 to 15 entries, which a change after a
 // view copies, four deep at 15,000 entries.
@@ -47,7 +36,7 @@ type pool struct {
 	// have changed since.
 	shared          *btree.BTreeG[entry]
 	sharedScattered *btree.BTreeG[place]
-	used            uint64 // the index's count of decisions when last used
+	used            uint64 // the count of decisions when it was last used
 }
 
 // poolStats are counts over all nodes with the GPU, with or without room.
@@ -245,43 +234,4 @@ type poolView struct {
 	tree      *btree.BTreeG[entry]
 	scattered *btree.BTreeG[place]
 	poolStats
-}
-
-// poolFor returns the pool for a pod, which it makes if there is none. Call under
-// lock.
-func (ix *Index) poolFor(pod *corev1.Pod, demand *Demand) *pool {
-	gpu := demand.GPUs[0]
-	kind := podKind{gpu: gpu.Name, count: gpu.Count, constraints: signature(pod)}
-	ix.decisions++
-	p := ix.pools[kind]
-	if p == nil {
-		if len(ix.pools) >= maxPools {
-			ix.dropPool()
-		}
-		// What else the pod asks for is not what its kind has in common.
-		p = newPool(kind, newPodFilter(constraintsOf(pod), &Demand{GPUs: demand.GPUs[:1]}), ix.key)
-		for _, s := range ix.order {
-			p.join(s)
-		}
-		ix.pools[kind] = p
-	}
-	p.used = ix.decisions
-	return p
-}
-
-// dropPool drops the one that was not used for longer of two picked at random: a
-// pool in use is safe, and when kinds come in turn, one more than there may be
-// pools, most still find theirs.
-func (ix *Index) dropPool() {
-	var dropped *pool
-	picked := 0
-	for _, p := range ix.pools { // in random order
-		if dropped == nil || p.used < dropped.used {
-			dropped = p
-		}
-		if picked++; picked == 2 {
-			break
-		}
-	}
-	delete(ix.pools, dropped.kind)
 }

@@ -15,17 +15,17 @@ import (
 // checkPools checks that every pool is as if it had just been made.
 func (c *testCluster) checkPools(t *testing.T) {
 	t.Helper()
-	for _, s := range c.Index.order {
-		if c.Index.latest[s.slot].Load() != s {
+	for _, s := range c.Index.usage.list {
+		if c.Index.usage.latest[s.slot].Load() != s {
 			t.Fatalf("the latest state of %s is not its state", s.name)
 		}
 	}
-	for kind, p := range c.Index.pools {
-		fresh := newPool(kind, p.filter, c.Index.key)
-		for _, s := range c.Index.order {
+	for kind, p := range c.Index.pools.byKind {
+		fresh := newPool(kind, p.filter, c.Index.pools.key)
+		for _, s := range c.Index.usage.list {
 			fresh.join(s)
 		}
-		if diff := cmp.Diff(describePool(fresh, c.Index.latest), describePool(p, c.Index.latest)); diff != "" {
+		if diff := cmp.Diff(describePool(fresh, c.Index.usage.latest), describePool(p, c.Index.usage.latest)); diff != "" {
 			t.Fatalf("pool %+v differs from a new one (-new +kept):\n%s", kind, diff)
 		}
 		// These two only ever grow.
@@ -64,9 +64,9 @@ func TestEarlyEndChangesNothing(t *testing.T) {
 		c := randomCluster(t, random)
 		pod := randomIncoming(random)
 		demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-		v := c.view(Request{Pod: pod}, &demand, false)
-		early, reason := c.feasible(t.Context(), v, pod, &demand, bestOnly)
-		all, wantReason := c.feasible(t.Context(), v, pod, &demand, allNodes)
+		v := c.viewOf(pod, &demand)
+		early, reason := c.feasible(t.Context(), &v, &Query{Pod: pod, Demand: &demand}, bestOnly)
+		all, wantReason := c.feasible(t.Context(), &v, &Query{Pod: pod, Demand: &demand}, allNodes)
 		if reason != wantReason {
 			t.Fatalf("reason %q, through all nodes %q", reason, wantReason)
 		}
@@ -75,7 +75,7 @@ func TestEarlyEndChangesNothing(t *testing.T) {
 		}
 		head := func(f found) []string {
 			var out []string
-			for i, n := range c.rank(f, v) {
+			for i, n := range c.rank(f, &v) {
 				if i < c.Scorer.cfg.Weights.MaxTerms {
 					out = append(out, n.name)
 				}
@@ -149,11 +149,11 @@ func TestPoolsAreBounded(t *testing.T) {
 		c.decide(pod)
 		c.decide(gpuPod(fmt.Sprint("q", i), list(nvidia, "1"))) // used again and again
 	}
-	if got := len(c.Index.pools); got != maxPools {
+	if got := len(c.Index.pools.byKind); got != maxPools {
 		t.Errorf("%d pools, want %d", got, maxPools)
 	}
 	plain := gpuPod("p", list(nvidia, "1"))
-	if c.Index.pools[podKind{gpu: nvidia, count: 1, constraints: signature(plain)}] == nil {
+	if c.Index.pools.byKind[podKind{gpu: nvidia, count: 1, constraints: signature(plain)}] == nil {
 		t.Error("the pool that is used all the time was dropped")
 	}
 }
@@ -199,7 +199,7 @@ func TestTooManyConstraints(t *testing.T) {
 			t.Errorf("%s: reason %q, want %q", name, d.Reason, tc.want)
 		}
 	}
-	if got := len(c.Index.pools); got != 1 {
+	if got := len(c.Index.pools.byKind); got != 1 {
 		t.Errorf("%d pools, want that of the pod with some terms only", got)
 	}
 }
@@ -208,19 +208,19 @@ func TestTooManyConstraints(t *testing.T) {
 func TestUnitStays(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("n", list(nvidia, "64")))
 	c.decide(gpuPod("first", list(nvidia, "1")))
-	pools := c.Index.pools
+	pools := c.Index.pools.byKind
 	before := len(pools)
 	for i := range 20 {
 		c.SetPod(gpuPod(fmt.Sprint("p", i), list(nvidia, "1", "cpu", fmt.Sprint(1+i%2*20), "memory", "1Gi"), on("n")))
 		c.Decide(t.Context(), Request{Pod: gpuPod("probe", list(nvidia, "1")), Namespace: "team", UID: "u", DryRun: true})
-		if len(c.Index.pools) < before {
+		if len(c.Index.pools.byKind) < before {
 			t.Fatal("the pools were made anew")
 		}
 	}
-	unit := c.Index.unit
+	unit := c.Index.pools.unit
 	c.clock = c.clock.Add(unitAge)
 	c.decide(gpuPod("later", list(nvidia, "1")))
-	if c.Index.unit == unit {
+	if c.Index.pools.unit == unit {
 		t.Error("the unit never follows")
 	}
 }
@@ -282,14 +282,14 @@ func TestViewStays(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "8")), gpuNode("b", list(nvidia, "8")))
 	pod := gpuPod("new", list(nvidia, "1"))
 	demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-	v := c.view(Request{Pod: pod}, &demand, false)
-	before := c.decideOn(t.Context(), v, pod, &demand)
+	v := c.viewOf(pod, &demand)
+	before := c.decideOn(t.Context(), &v, &Query{Pod: pod, Demand: &demand})
 	c.SetPod(gpuPod("p", list(nvidia, "5"), on("b")))
 	c.DeleteNode("a")
 	for i := range 50 {
 		c.SetNode(gpuNode(fmt.Sprint("new-", i), list(nvidia, "8")))
 	}
-	after := c.decideOn(t.Context(), v, pod, &demand)
+	after := c.decideOn(t.Context(), &v, &Query{Pod: pod, Demand: &demand})
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the view changed:\n%s", diff)
 	}

@@ -116,12 +116,12 @@ func rankOf(t *testing.T, c *testCluster, pod *corev1.Pod) []string {
 		t.Fatal(reason)
 	}
 	c.Index.mu.Lock()
-	c.Index.release(pod.UID, pod.Namespace)
+	c.Index.reservations.release(pod.UID, pod.Namespace)
 	c.Index.mu.Unlock()
-	v := c.view(Request{Pod: pod}, &demand, false)
-	f, _ := c.feasible(t.Context(), v, pod, &demand, allNodes)
+	v := c.viewOf(pod, &demand)
+	f, _ := c.feasible(t.Context(), &v, &Query{Pod: pod, Demand: &demand}, allNodes)
 	var out []string
-	for _, n := range c.rank(f, v) {
+	for _, n := range c.rank(f, &v) {
 		out = append(out, n.name)
 	}
 	return out

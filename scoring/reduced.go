@@ -76,7 +76,7 @@ func (ix *Index) newReducedPod(pod *corev1.Pod) *reducedPod {
 		deleting:  pod.DeletionTimestamp != nil,
 		follows:   followsTerms(ix.cfg, pod),
 		replica:   ix.isReplica(pod),
-		load:      ix.loads.one(ix.podLoad(pod)),
+		load:      ix.loads.one(loadOf(pod, ix.cfg.Resources)),
 		placement: ix.newPlacement(pod),
 	}
 	if pod.Spec.NodeName == "" {
@@ -136,7 +136,7 @@ func (ix *Index) reducedNode(object *corev1.Node) *node {
 func (ix *Index) known(name string) *node {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	if s := ix.states[name]; s != nil {
+	if s := ix.usage.of(name); s != nil {
 		return s.node
 	}
 	return nil
@@ -234,4 +234,21 @@ func (h *loads) one(l load) *load {
 	}
 	h.held[string(key)] = &l
 	return &l
+}
+
+// isReplica tells whether a pod serves as this process does: the API server calls it
+// as well.
+func (ix *Index) isReplica(pod *corev1.Pod) bool {
+	return pod.Namespace == ix.ownNamespace && ix.ownNamespace != "" && pod.DeletionTimestamp == nil &&
+		pod.Labels[config.LabelName] == config.WebhookPodName &&
+		pod.Labels[config.LabelComponent] == config.WebhookPodComponent && isPodReady(pod)
+}
+
+func isPodReady(pod *corev1.Pod) bool {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
 }

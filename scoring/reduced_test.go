@@ -67,11 +67,11 @@ func TestTransformTwice(t *testing.T) {
 func TestHeartbeatIsShared(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")))
 	out, _ := c.transformNode(gpuNode("n", list(nvidia, "8")))
-	if out.(*node) != c.states["n"].node {
+	if out.(*node) != c.usage.states["n"].node {
 		t.Error("there is a second copy")
 	}
 	changed, _ := c.transformNode(gpuNode("n", list(nvidia, "7")))
-	if changed.(*node) == c.states["n"].node {
+	if changed.(*node) == c.usage.states["n"].node {
 		t.Error("a changed node is shared")
 	}
 	// It may come again after the node was gone: it must not bring its
@@ -81,7 +81,7 @@ func TestHeartbeatIsShared(t *testing.T) {
 	if err := c.NodeFeed().Add(out); err != nil {
 		t.Fatal(err)
 	}
-	if a, b := c.states["n"].slot, c.states["other"].slot; a == b {
+	if a, b := c.usage.states["n"].slot, c.usage.states["other"].slot; a == b {
 		t.Errorf("two nodes have slot %d", a)
 	}
 }

@@ -267,7 +267,7 @@ func TestExpectedPodsMoveOn(t *testing.T) {
 			t.Fatalf("step %d, %s: used %s, want %s", i+1, step.pod.Name, got, step.want)
 		}
 	}
-	if len(c.expected) != 0 {
-		t.Errorf("pods are expected on %v, though all are bound", c.expected)
+	if len(c.ledger.expected) != 0 {
+		t.Errorf("pods are expected on %v, though all are bound", c.ledger.expected)
 	}
 }

@@ -41,7 +41,7 @@ func TestResizedPod(t *testing.T) {
 		Resources: &corev1.ResourceRequirements{Requests: list(nvidia, "1", "cpu", "6")},
 	}}
 	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8", "cpu", "8")), pod)
-	if got := c.states["n"].used.requests.get(corev1.ResourceCPU); got != 6000 {
+	if got := c.usage.states["n"].used.requests.get(corev1.ResourceCPU); got != 6000 {
 		t.Errorf("%d millicores used while the container still has 6 CPUs, want 6000", got)
 	}
 }

@@ -2,8 +2,6 @@ package scoring
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,192 +95,124 @@ const optimisticTries = 4
 // Decide ranks the nodes for a pod and reserves its request on the first one,
 // unless the request is a dry run. It never fails: a pod it can or should do
 // nothing for gets a decision with a reason. When the context ends, so does the
-// decision, with ReasonTimeout and no reservation.
+// decision, with ReasonTimeout and no reservation. It may be called in parallel.
 func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
-	r.Pod = s.version.stored(r.Pod)
-	demand, reason := NewDemand(r.Pod, s.cfg.Resources)
-	if reason == ReasonNone && !s.index.Synced() {
-		reason = ReasonNotSynced
-	}
-	if reason == ReasonNone && tooManyConstraints(r.Pod) {
-		reason = ReasonTooLarge
-	}
+	q, reason := s.query(r)
 	if reason != ReasonNone {
 		return Decision{Reason: reason, UID: r.UID}
 	}
-	giveUp := len(PreferredTerms(r.Pod)) > 0
+	if r.DryRun {
+		return s.look(ctx, q)
+	}
 	for range optimisticTries {
-		v := s.index.view(r, &demand, giveUp)
-		d := s.decideOn(ctx, v, r.Pod, &demand)
-		if d.Reason == ReasonNothingFits && v.held && !giveUp {
-			giveUp = true
+		v := s.index.View(q)
+		d := s.decideOn(ctx, &v, q)
+		if d.Reason == ReasonNothingFits && v.held && !q.GiveUp {
+			q.GiveUp = true // the last room is not held for others
 			continue
 		}
-		if !s.reserves(r) || s.index.tryReserve(ctx, &d, r, &demand) {
+		if s.reserve(ctx, q, &d) {
 			return d
 		}
 	}
-	return s.decideLocked(ctx, r, &demand)
+	return s.decideLocked(ctx, q)
 }
 
-func (s *Scorer) reserves(r Request) bool { return !r.DryRun && s.cfg.Mode == config.ModeEnforce }
+// query returns what to look at the index for, or why there is nothing to look for.
+func (s *Scorer) query(r Request) (*Query, Reason) {
+	pod := s.version.stored(r.Pod)
+	demand, reason := NewDemand(pod, s.cfg.Resources)
+	switch {
+	case reason != ReasonNone:
+		return nil, reason
+	case !s.index.Synced():
+		return nil, ReasonNotSynced
+	case tooManyConstraints(pod):
+		return nil, ReasonTooLarge
+	}
+	return &Query{
+		Pod: pod, Demand: &demand, Namespace: r.Namespace, UID: r.UID, FirstUID: r.FirstUID,
+		GiveUp: len(PreferredTerms(pod)) > 0,
+	}, ReasonNone
+}
 
-// decideLocked decides while nobody else can reserve.
-func (s *Scorer) decideLocked(ctx context.Context, r Request, demand *Demand) Decision {
-	ix := s.index
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	d := s.decideOn(ctx, ix.viewLocked(r, demand, ix.now(), true), r.Pod, demand)
-	ix.reserveLocked(ctx, &d, r, demand)
+// look decides without changing anything.
+func (s *Scorer) look(ctx context.Context, q *Query) Decision {
+	v := s.index.Look(q)
+	d := s.decideOn(ctx, &v, q)
+	if d.Reason == ReasonNothingFits && v.held && !q.GiveUp {
+		again := *q
+		again.GiveUp = true
+		v = s.index.Look(&again)
+		d = s.decideOn(ctx, &v, &again)
+	}
 	return d
 }
 
-// view is what one decision looks at. It stays as it is whatever happens next, except
-// for latest.
-type view struct {
-	uid types.UID
-	now time.Time
-	// pool are the nodes that the pod may go to, none for a pod that is pinned to
-	// one; key is their order.
-	pool   poolView
-	key    keyFunc
-	latest latestStates
-	// own is the pod's own reservation, if it has one, which does not count against
-	// it; ownState is its node without it, nil if the pod may not go there.
-	own      *charge
-	ownState *nodeState
-	// nodes is how many there are, candidates or not.
-	nodes  int
-	images imageTable
-	// nodeOrder is the scheduler's, as far as it can be told.
-	nodeOrder *nodeOrder
-	// backoff: node -> until when it is no candidate.
-	backoff map[string]time.Time
-	// held: room is held for what other replicas may have decided.
-	held bool
-	// unknownResource: nodes offer the pod's GPUs, but none offers some other
-	// extended resource that it asks for as well.
-	unknownResource bool
-}
-
-// view returns what a decision about the pod looks at. giveUp ends the holding of
-// room where the pod could go.
-func (ix *Index) view(r Request, demand *Demand, giveUp bool) view {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return ix.viewLocked(r, demand, ix.now(), giveUp)
-}
-
-func (ix *Index) viewLocked(r Request, demand *Demand, now time.Time, giveUp bool) view {
-	ix.expire(now)
-	if giveUp {
-		ix.giveUpFor(r.Pod, demand)
-	}
-	ix.renewKey(now)
-	if ix.nodeOrder == nil {
-		ix.nodeOrder = &nodeOrder{nodes: slices.Clone(ix.order)}
-	}
-	ix.imagesShared = true
-	v := view{
-		uid: r.UID, now: now, key: ix.key, latest: ix.latest, nodes: len(ix.order), images: ix.images,
-		nodeOrder: ix.nodeOrder, backoff: ix.backoffs.until, held: len(ix.peers.held) > 0,
-		unknownResource: ix.asksForUnknown(demand),
-	}
-	if ix.isFirst(r) {
-		v.uid = r.FirstUID
-	}
-	if own, ok := ix.reservations[v.uid]; ok && own.namespace == r.Namespace {
-		v.own = &own.charge
-	}
-	if !isPinned(r.Pod) { // each such pod would be a kind of its own
-		ix.addPool(&v, r.Pod, demand)
-	}
-	return v
-}
-
-// addPool gives a view its pool. Call under lock.
-func (ix *Index) addPool(v *view, pod *corev1.Pod, demand *Demand) {
-	pool := ix.poolFor(pod, demand)
-	v.pool = pool.view()
-	if v.own == nil {
-		return
-	}
-	if s := ix.states[v.own.node]; s != nil && s.node != nil && pool.member(s.node)&eligible != 0 {
-		v.ownState = s.without(*v.own)
-	}
-}
-
-// isFirst tells whether the pod is the one of its first UID, and not a copy. The
-// API server calls a webhook at most twice for a pod, so a third call within the
-// life of a reservation comes from a copy, of a template that carries our
-// annotations, say; the copies must not all share one reservation.
-func (ix *Index) isFirst(r Request) bool {
-	if r.FirstUID == "" || len(r.FirstUID) > maxUIDLength {
-		return false
-	}
-	own, ok := ix.reservations[r.FirstUID]
-	return !ok || own.namespace == r.Namespace && own.calls < maxCalls
-}
-
-// maxCalls is how often the API server calls a webhook for one pod: once, and
-// once more if a later webhook has changed the pod (reinvocationPolicy IfNeeded).
-const maxCalls = 2
-
-// maxUIDLength is the length of a UUID in text, which is what the API server
-// sends; anything longer was not written by us.
-const maxUIDLength = 36
-
-func (ix *Index) tryReserve(ctx context.Context, d *Decision, r Request, demand *Demand) bool {
-	ix.mu.Lock()
-	defer ix.mu.Unlock()
-	return ix.reserveLocked(ctx, d, r, demand)
-}
-
-// reserveLocked makes the reservations say what the decision says. It returns
-// false when the target was taken meanwhile. Call under lock.
-func (ix *Index) reserveLocked(ctx context.Context, d *Decision, r Request, demand *Demand) bool {
-	if ctx.Err() != nil {
-		*d = Decision{Reason: ReasonTimeout, UID: d.UID} // the pod was admitted without us
-	}
-	if d.Target() == "" {
-		ix.release(d.UID, r.Namespace)
+// reserve reserves what a decision says, if decisions are to be carried out. It returns
+// false when the target was taken meanwhile.
+func (s *Scorer) reserve(ctx context.Context, q *Query, d *Decision) bool {
+	if s.cfg.Mode != config.ModeEnforce {
 		return true
 	}
-	return ix.reserve(d, r, demand, ix.now())
+	reserved, err := s.index.Reserve(ctx, reservationOf(q, d))
+	if err != nil {
+		*d = Decision{Reason: ReasonTimeout, UID: d.UID} // the pod was admitted without us
+	}
+	return reserved || err != nil
 }
 
-// inBackoff tells whether a node is no candidate for now.
-func (v *view) inBackoff(name string) bool {
-	until, ok := v.backoff[name]
-	return ok && v.now.Before(until)
+// decideLocked decides while nobody else can reserve.
+func (s *Scorer) decideLocked(ctx context.Context, q *Query) (d Decision) {
+	q.GiveUp = true
+	err := s.index.ReserveLocked(ctx, q, func(v *View) *Reservation {
+		d = s.decideOn(ctx, v, q)
+		return reservationOf(q, &d)
+	})
+	if err != nil {
+		return Decision{Reason: ReasonTimeout, UID: d.UID}
+	}
+	return d
+}
+
+// reservationOf is what a decision wants to hold.
+func reservationOf(q *Query, d *Decision) *Reservation {
+	r := &Reservation{UID: d.UID, Request: q.UID, Namespace: q.Namespace, Demand: q.Demand, Listed: make([]string, len(d.Ranking))}
+	for i := range d.Ranking {
+		r.Listed[i] = d.Ranking[i].Name
+	}
+	return r
 }
 
 // decideOn is the decision itself, on a view.
-func (s *Scorer) decideOn(ctx context.Context, v view, pod *corev1.Pod, demand *Demand) Decision {
-	found, reason := s.feasible(ctx, v, pod, demand, bestOnly)
+func (s *Scorer) decideOn(ctx context.Context, v *View, q *Query) Decision {
+	if isPinned(q.Pod) {
+		return Decision{Reason: ReasonPinned, UID: v.uid, NeutralizeSpreading: s.mayNeutralize(false)}
+	}
+	found, reason := s.feasible(ctx, v, q, bestOnly)
 	defer found.release()
 	d := Decision{Reason: reason, UID: v.uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
 	case reason == ReasonNothingFits:
-		d.Late = s.late(pod, demand)
+		d.Late = s.late(q.Pod, q.Demand)
 		return d
 	case reason != ReasonNone:
 		return d
 	}
 	ranked := s.rank(found, v)
-	weighed := s.weigh(&v, pod, demand, ranked, found)
+	weighed, unlistedMayWin := s.weigh(v, q, ranked, found)
 	if len(weighed.weights) == 0 {
 		d.Reason = ReasonUserPreference
 		return d
 	}
-	d.Tail, d.UnlistedMayWin = weighed.tail, weighed.unlistedMayWin
+	d.Tail, d.UnlistedMayWin = weighed.tail, unlistedMayWin
 	d.Ranking = make([]RankedNode, len(weighed.weights))
 	for i, w := range weighed.weights {
 		c := &ranked[weighed.listed[i]]
 		d.Ranking[i] = RankedNode{Name: c.name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
 	}
 	if s.cfg.LateSteering.Mode == config.LateAlways {
-		d.Late = s.late(pod, demand)
+		d.Late = s.late(q.Pod, q.Demand)
 	}
 	return d
 }

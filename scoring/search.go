@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -35,10 +34,8 @@ const (
 )
 
 // feasible returns nodes that can take the pod.
-func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *Demand, e extent) (found, Reason) {
-	if v.pool.tree == nil {
-		return found{}, ReasonPinned
-	}
+func (s *Scorer) feasible(ctx context.Context, v *View, query *Query, e extent) (found, Reason) {
+	pod, demand := query.Pod, query.Demand
 	user, userMax, reason := userPreferences(pod)
 	if reason != ReasonNone {
 		return found{}, reason
@@ -50,10 +47,10 @@ func (s *Scorer) feasible(ctx context.Context, v view, pod *corev1.Pod, demand *
 		e = allNodes // the pool's order is not that of such a pod
 	}
 	filter := newPodFilter(pod, demand)
-	q := s.newSearch(ctx, &v, &filter, user, e)
+	q := s.newSearch(ctx, v, &filter, user, e)
 	q.run()
 	if e == bestOnly && q.skippedTainted && len(q.f.candidates) < q.limit {
-		q = s.newSearch(ctx, &v, &filter, user, allNodes)
+		q = s.newSearch(ctx, v, &filter, user, allNodes)
 		q.run()
 	}
 	f := q.f
@@ -88,7 +85,7 @@ func (f *found) countSoftTaints(onAnyNode int64) {
 type search struct {
 	ctx    context.Context
 	s      *Scorer
-	v      *view
+	v      *View
 	filter *podFilter
 	user   *nodeaffinity.PreferredSchedulingTerms
 	extent extent
@@ -106,7 +103,7 @@ type search struct {
 	visited int
 }
 
-func (s *Scorer) newSearch(ctx context.Context, v *view, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
+func (s *Scorer) newSearch(ctx context.Context, v *View, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
 	q := &search{
 		ctx: ctx, s: s, v: v, filter: filter, user: user, extent: e,
 		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.pool.tree.Len()),
@@ -222,7 +219,7 @@ func (q *search) consider(s *nodeState) {
 	if !fits(s, q.filter.demand) || q.v.inBackoff(s.name) {
 		return
 	}
-	c := q.v.newCandidate(s, q.filter, q.user)
+	c := newCandidate(q.v, s, q.filter, q.user)
 	if c.softTaints > 0 && q.extent == bestOnly {
 		q.skippedTainted = true
 		return

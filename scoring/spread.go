@@ -27,13 +27,12 @@ func NewSpreader(s *Scorer) *Spreader {
 	ix := s.index
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	order := nodeOrder{nodes: slices.Clone(ix.order)}
-	places := order.places()
-	sequence := make([]int, len(ix.order))
+	places := newNodeOrder(ix.usage.list).places()
+	sequence := make([]int, len(ix.usage.list))
 	for i := range sequence {
 		sequence[i] = i
 	}
-	slices.SortFunc(sequence, func(a, b int) int { return cmp.Compare(places[ix.order[a].slot], places[ix.order[b].slot]) })
+	slices.SortFunc(sequence, func(a, b int) int { return cmp.Compare(places[ix.usage.list[a].slot], places[ix.usage.list[b].slot]) })
 	return &Spreader{scorer: s, sequence: sequence}
 }
 
@@ -57,11 +56,11 @@ func (p *Spreader) Place(pod *corev1.Pod) string {
 	enough := examinedNodes(&p.scorer.cfg.Scheduler, len(p.sequence))
 	visited := 0
 	for ; visited < len(p.sequence) && len(candidates) < enough; visited++ {
-		s := ix.order[p.sequence[(p.next+visited)%len(p.sequence)]]
+		s := ix.usage.list[p.sequence[(p.next+visited)%len(p.sequence)]]
 		if reason, err := filter.check(s); err != nil || reason != NodeFeasible {
 			continue
 		}
-		c := candidate{nodeState: s, softTaints: filter.softTaints(s.node)}
+		c := candidate{schedulerNode: schedulerNode{s, filter.softTaints(s.node)}}
 		if user != nil {
 			c.userScore = user.Score(s.object)
 		}
@@ -72,10 +71,10 @@ func (p *Spreader) Place(pod *corev1.Pod) string {
 		return ""
 	}
 	p.next = (p.next + visited) % len(p.sequence)
-	m := newModel(&p.scorer.cfg.Scheduler, p.scorer.version.current()[0], pod, &demand, ix.images, len(ix.order))
+	m := newModel(&p.scorer.cfg.Scheduler, p.scorer.version.current()[0], pod, &demand, ix.images.table, len(ix.usage.list))
 	best, most := &candidates[0], int64(-1)
 	for i := range candidates {
-		total := m.nodePoints(&candidates[i], mostPreferred, mostTaints).Total
+		total := m.nodePoints(&candidates[i].schedulerNode, candidates[i].userScore, mostPreferred, mostTaints).Total
 		if total > most || total == most && compareNodes(candidates[i].node, best.node) < 0 {
 			best, most = &candidates[i], total
 		}

@@ -2,74 +2,34 @@ package scoring
 
 import (
 	"slices"
-
-	corev1 "k8s.io/api/core/v1"
 )
-
-// usualTerms is more terms than a pod gets with the default configuration: 16 and, in
-// large clusters, 40.
-const usualTerms = 64
 
 // maxWeight is the largest weight the API allows in a preferred term.
 const maxWeight = 100
 
-// weighed is a ranking turned into weights.
-type weighed struct {
-	// listed are the indices, in the ranking, of the nodes that get a weight;
-	// weights are theirs. The last tail of them share one weight.
-	listed  []int
-	weights []int64
-	tail    int
-	// unlistedMayWin: a node without a weight may still win.
-	unlistedMayWin bool
-}
-
-// weigh gives the ranked nodes their weights.
-func (s *Scorer) weigh(v *view, pod *corev1.Pod, demand *Demand, ranked []candidate, f found) weighed {
-	m := newModel(&s.cfg.Scheduler, formulas{}, pod, demand, v.images, v.nodes)
+// weigh gives the ranked nodes their weights, and tells whether a node without one may
+// still win.
+func (s *Scorer) weigh(v *View, q *Query, ranked []candidate, f found) (w weighed, unlisted bool) {
+	m := newModel(&s.cfg.Scheduler, formulas{}, q.Pod, q.Demand, v.images, v.nodes)
 	m.maxSoftTaints = f.softTaints
 	ms := m.by(s.version.current())
-	c := chain{cfg: &s.cfg, points: ms.pointsWhileFilling(ranked), shared: ranked[0].userScore, first: maxWeight}
+	c := chain{cfg: &s.cfg, points: ms.pointsWhileFilling(len(ranked), func(i int) *schedulerNode { return &ranked[i].schedulerNode }), shared: ranked[0].userScore, first: maxWeight}
 	if f.userMax > 0 {
 		// Karpenter reads only the heaviest preferred term: it must stay the
 		// user's.
 		c.first = min(c.first, f.userMax-1)
 	}
 	if c.first < 1 {
-		return weighed{}
+		return weighed{}, false
 	}
-	w := c.weigh()
+	w = c.weigh()
 	if f.userMax > 0 {
-		w.keep(ms.safeForUser(f, ranked, &c, w))
+		w.keep(safeForUser(ms, f, ranked, &c, w))
 	}
 	if len(w.weights) == 0 {
-		return weighed{}
+		return weighed{}, false
 	}
-	w.unlistedMayWin = c.unlistedMayWin(ms, f, ranked, w)
-	return w
-}
-
-// pointsWhileFilling returns, by each model, the ranges of the ranked nodes.
-func (ms models) pointsWhileFilling(ranked []candidate) [][]pointRange {
-	all := make([][]pointRange, len(ms))
-	for i := range ms {
-		points := make([]pointRange, len(ranked))
-		for k := range ranked {
-			if k > 0 && sameToModel(&ranked[k], &ranked[k-1]) {
-				points[k] = points[k-1]
-				continue
-			}
-			points[k] = ms[i].pointsWhileFilling(&ranked[k])
-		}
-		all[i] = points
-	}
-	return all
-}
-
-// keep drops all but the first n nodes.
-func (w *weighed) keep(n int) {
-	w.tail = max(w.tail-(len(w.listed)-n), 0)
-	w.listed, w.weights = w.listed[:n], w.weights[:n]
+	return w, unlistedMayWin(&c, ms, f, ranked, w)
 }
 
 // safeForUser returns how many of the listed nodes may keep their weight without
@@ -82,14 +42,14 @@ func (w *weighed) keep(n int) {
 // with s(x) the user's own score of such a node. Where PreferNoSchedule taints
 // keep us from listing nodes that the user likes more, we give no weights at all:
 // which of the two the scheduler would follow is not for us to decide.
-func (ms models) safeForUser(f found, ranked []candidate, c *chain, w weighed) int {
+func safeForUser(ms models, f found, ranked []candidate, c *chain, w weighed) int {
 	mostByScore := map[int64]int64{}
 	for i := range f.candidates {
 		x := &f.candidates[i]
 		if x.userScore > ranked[0].userScore {
 			return 0
 		}
-		if points := ms.mostPoints(x); x.userScore < ranked[0].userScore {
+		if points := ms.mostPoints(&x.schedulerNode); x.userScore < ranked[0].userScore {
 			if most, ok := mostByScore[x.userScore]; !ok || points > most {
 				mostByScore[x.userScore] = points
 			}
@@ -107,34 +67,30 @@ func (ms models) safeForUser(f found, ranked []candidate, c *chain, w weighed) i
 	return len(w.listed)
 }
 
-// mostPoints is an upper bound, by all models, of what the other plugins give a node
-// for the pod placed next.
-func (ms models) mostPoints(c *candidate) int64 {
-	most := ms[0].mostPoints(c)
-	for i := range ms[1:] {
-		most = max(most, ms[i+1].mostPoints(c))
+// unlistedMayWin tells whether a feasible node without a term may beat the first
+// listed one now.
+func unlistedMayWin(c *chain, ms models, f found, ranked []candidate, w weighed) bool {
+	// Candidates that the search did not visit are of pods without preferences.
+	if !f.complete && c.mayLose(w.weights[0], 0, ms[0].most()) {
+		return true
 	}
-	return most
-}
-
-func (m *model) mostPoints(c *candidate) int64 {
-	w := &m.cfg.PluginWeights
-	return w.NodeResourcesFit*m.fit(c.nodeState, 0) + w.BalancedAllocation*maxNodeScore +
-		w.ImageLocality*m.imageLocality(c.node) + m.taintPoints(c.softTaints).max
-}
-
-// most is an upper bound of what the other plugins give any node.
-func (m *model) most() int64 {
-	w := &m.cfg.PluginWeights
-	points := maxNodeScore * (w.NodeResourcesFit + w.BalancedAllocation + w.TaintToleration)
-	if len(m.images) > 0 {
-		points += maxNodeScore * w.ImageLocality
+	if len(w.listed) == len(f.candidates) {
+		return false
 	}
-	return points
+	mayLose := false
+	for i := range f.candidates {
+		u := &f.candidates[i]
+		if i == 0 || u.userScore != f.candidates[i-1].userScore || !u.sameTo(&f.candidates[i-1].schedulerNode) {
+			mayLose = c.mayLose(w.weights[0], u.userScore, ms.mostPoints(&u.schedulerNode))
+		}
+		if mayLose && !lists(ranked, w, u) {
+			return true
+		}
+	}
+	return false
 }
 
-// sameToModel tells whether two nodes get the same points whatever happens.
-func sameToModel(a, b *candidate) bool {
-	return a.softTaints == b.softTaints && a.used.equal(b.used) &&
-		slices.Equal(a.allocatable, b.allocatable) && slices.Equal(a.images, b.images)
+// lists tells whether a candidate is among the nodes with a weight.
+func lists(ranked []candidate, w weighed, u *candidate) bool {
+	return slices.ContainsFunc(w.listed, func(i int) bool { return ranked[i].name == u.name })
 }

@@ -128,10 +128,10 @@ func TestTailReachesEveryPool(t *testing.T) {
 		}
 		pod := gpuPod("new", list(nvidia, "1", "cpu", "8", "memory", "64Gi"))
 		demand, _ := NewDemand(pod, c.Scorer.cfg.Resources)
-		v := c.view(Request{Pod: pod}, &demand, false)
-		f, _ := c.feasible(t.Context(), v, pod, &demand, bestOnly)
+		v := c.viewOf(pod, &demand)
+		f, _ := c.feasible(t.Context(), &v, &Query{Pod: pod, Demand: &demand}, bestOnly)
 		segments := c.newSegments(&v, v.pool.tree.Len())
-		for _, n := range c.rank(f, v) {
+		for _, n := range c.rank(f, &v) {
 			segments.cover(n.slot)
 		}
 		if segments.count() == 0 || segments.uncovered() > 0 {

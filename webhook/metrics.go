@@ -81,6 +81,10 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 		}
 		return 0
 	}))
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "gpu_binpacker_index_negative_usage_total",
+		Help: "How often more was given back of a node than was taken. More than 0 is a bug.",
+	}, func() float64 { return float64(index.Negatives()) }))
 	registerLandings(registry, index)
 	registry.MustRegister(occupancyCollector{func() []scoring.Occupancy {
 		if !index.Synced() {

@@ -24,45 +24,6 @@ const (
 	NodeBackoff      NodeReason = "refused GPU pods a moment ago"
 )
 
-// maxUserTerms bounds the user's preferred terms that a decision goes through for
-// every node. Real pods have a few; a thousand on a thousand nodes would take
-// longer than the webhook may.
-const maxUserTerms = 100
-
-// userPreferences prepares the pod's own preferred node-affinity terms and
-// returns their largest weight; nil and 0 when it has none.
-func userPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, Reason) {
-	terms := PreferredTerms(pod)
-	if len(terms) == 0 {
-		return nil, 0, ReasonNone
-	}
-	if len(terms) > maxUserTerms {
-		return nil, 0, ReasonTooLarge
-	}
-	prepared, err := nodeaffinity.NewPreferredSchedulingTerms(terms)
-	if err != nil {
-		return nil, 0, ReasonInvalidAffinity
-	}
-	var heaviest int64
-	for i := range terms {
-		// The API server comes after us: it refuses weights outside 1 to 100, and the
-		// arithmetic of ours relies on that.
-		if w := terms[i].Weight; w < 1 || w > maxWeight {
-			return nil, 0, ReasonInvalidAffinity
-		}
-		heaviest = max(heaviest, int64(terms[i].Weight))
-	}
-	return prepared, heaviest, ReasonNone
-}
-
-// PreferredTerms are the pod's preferred node-affinity terms, nil if there are none.
-func PreferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
-	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
-		return nil
-	}
-	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
-}
-
 // podFilter is what the filter needs of a pod, prepared once per decision.
 type podFilter struct {
 	demand      *Demand
@@ -164,21 +125,4 @@ func (f *podFilter) softTaints(n *node) int64 {
 		}
 	}
 	return count
-}
-
-// fits tells whether the node has everything free that the pod asks for, by
-// allocatable, as the scheduler's NodeResourcesFit filter does.
-func fits(s *nodeState, d *Demand) bool { return hasRoom(s, d.requests) }
-
-// hasRoom tells whether one more pod with these requests fits on the node.
-func hasRoom(s *nodeState, requests amounts) bool {
-	if s.node == nil || s.used.pods+1 > s.allocatable.get(corev1.ResourcePods) {
-		return false
-	}
-	for _, r := range requests {
-		if s.allocatable.get(r.name)-s.used.requests.get(r.name) < r.value {
-			return false
-		}
-	}
-	return true
 }

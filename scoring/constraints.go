@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // constraintsOf returns a pod that has only what its pool's filter looks at, so
@@ -91,4 +92,42 @@ func tooManyConstraints(pod *corev1.Pod) bool {
 		}
 	}
 	return count > maxConstraints || values > 10*maxConstraints
+}
+
+// isPinned tells whether the pod can only ever go to one node by name.
+func isPinned(pod *corev1.Pod) bool {
+	if pod.Spec.NodeSelector[corev1.LabelHostname] != "" {
+		return true
+	}
+	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
+		return false
+	}
+	required := pod.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	if required == nil {
+		return false
+	}
+	node := ""
+	for i := range required.NodeSelectorTerms {
+		name := namedNode(&required.NodeSelectorTerms[i])
+		if name == "" || node != "" && name != node {
+			return false
+		}
+		node = name
+	}
+	return node != ""
+}
+
+// namedNode returns the one node a term names, empty when it does not.
+func namedNode(term *corev1.NodeSelectorTerm) string {
+	for _, r := range term.MatchFields {
+		if r.Key == metav1.ObjectNameField && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	for _, r := range term.MatchExpressions {
+		if r.Key == corev1.LabelHostname && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1 {
+			return r.Values[0]
+		}
+	}
+	return ""
 }

@@ -1,32 +1,10 @@
 package scoring
 
 import (
-	"cmp"
 	"slices"
-	"strings"
-	"sync"
-
-	"k8s.io/component-helpers/node/topology"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
-
-// The scheduler's sampling: at least this many nodes, at least this share.
-// Source: k8s.io/kubernetes pkg/scheduler/schedule_one.go, numFeasibleNodesToFind.
-const (
-	minFeasibleNodes   = 100
-	minFeasiblePercent = 5
-)
-
-// examinedNodes is how many feasible nodes the scheduler looks for in a cluster
-// of that many nodes.
-func examinedNodes(cfg *config.Scheduler, nodes int) int {
-	percent := int(cfg.PercentageOfNodesToScore)
-	if percent == 0 {
-		percent = max(50-nodes/125, minFeasiblePercent)
-	}
-	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
-}
 
 // segmentLength is how many neighbours in the scheduler's node order must have a
 // listed node among them, 0 if that is of no use since all feasible nodes are
@@ -62,7 +40,7 @@ type segments struct {
 
 // newSegments cuts the nodes of a view, of which so many may be feasible. Segments
 // want more than one candidate as long as the tail is not larger than the head then.
-func (s *Scorer) newSegments(v *view, feasible int) segments {
+func (s *Scorer) newSegments(v *View, feasible int) segments {
 	length := segmentLength(&s.cfg, v.nodes, feasible)
 	if length == 0 {
 		return segments{}
@@ -95,7 +73,7 @@ func (s *segments) cover(slot int) {
 
 // tail returns the best candidates of each segment of the scheduler's node order
 // that has not enough in the head, best first.
-func (s *Scorer) tail(f found, v *view, head []candidate) []candidate {
+func (s *Scorer) tail(f found, v *View, head []candidate) []candidate {
 	segments := s.newSegments(v, max(len(f.candidates), v.pool.tree.Len()))
 	if segments.length == 0 {
 		return nil
@@ -120,44 +98,4 @@ func (s *Scorer) tail(f found, v *view, head []candidate) []candidate {
 	}
 	slices.SortFunc(tail, func(a, b candidate) int { return compareCandidates(&a, &b) })
 	return tail
-}
-
-// nodeOrder estimates the order in which the scheduler goes through nodes: by
-// zones in turn, in each as they came, which is by name for those that were there
-// when it started. Nodes of one pool, which share size and use, are neighbours
-// then. It is computed when first needed.
-// Source: k8s.io/kubernetes pkg/scheduler/backend/cache/node_tree.go.
-type nodeOrder struct {
-	nodes []*nodeState // only names, zones and slots are used
-	once  sync.Once
-	place []int
-}
-
-// places returns the place of each node, by its slot.
-func (o *nodeOrder) places() []int {
-	o.once.Do(func() {
-		type zoned struct {
-			*node
-			turn int
-			zone string
-		}
-		list, slots := make([]zoned, len(o.nodes)), 0
-		for i, n := range o.nodes {
-			list[i] = zoned{node: n.node, zone: topology.GetZoneKey(n.object)}
-			slots = max(slots, n.slot+1)
-		}
-		slices.SortFunc(list, func(a, b zoned) int { return strings.Compare(a.name, b.name) })
-		turns := map[string]int{}
-		for i := range list {
-			list[i].turn = turns[list[i].zone]
-			turns[list[i].zone]++
-		}
-		slices.SortStableFunc(list, func(a, b zoned) int { return cmp.Compare(a.turn, b.turn) })
-		o.place = make([]int, slots)
-		for place, z := range list {
-			o.place[z.slot] = place
-		}
-		o.nodes = nil
-	})
-	return o.place
 }

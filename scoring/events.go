@@ -1,0 +1,197 @@
+package scoring
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// SetNode adds or updates a node.
+func (ix *Index) SetNode(object *corev1.Node) { ix.setNode(newNode(object, ix.rules, &ix.texts)) }
+
+func (ix *Index) setNode(n *node) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	if s := ix.usage.of(n.name); s != nil && (s.node == n || s.node.equal(n)) {
+		return // a heartbeat
+	}
+	old := ix.usage.setNode(n)
+	ix.images.move(old, n)
+}
+
+// DeleteNode removes a node. What its pods use stays until they go.
+func (ix *Index) DeleteNode(name string) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	ix.backoffs.forget(name)
+	ix.images.move(ix.usage.removeNode(name), nil)
+}
+
+// SetPod adds or updates a pod.
+func (ix *Index) SetPod(pod *corev1.Pod) { ix.setPod(ix.newReducedPod(pod)) }
+
+func (ix *Index) setPod(pod *reducedPod) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	now := ix.now()
+	ix.expire(now)
+	ix.backoffs.note(pod, ix.cfg.Resources, now)
+	ix.unsteered.note(pod, ix.Synced() && ix.ledger.enabled[pod.namespace])
+	ix.replicas.note(pod)
+	record, known := ix.ledger.pods[pod.uid]
+	own := false
+	if !known {
+		own = ix.takeOver(pod)
+		record = &podRecord{namespace: pod.namespace}
+	}
+	before := record.expectation()
+	if landed := ix.landings.track(record, pod, ix.pendingSince(pod, now), now); landed != nil {
+		ix.landed = append(ix.landed, *landed)
+	}
+	next := ix.ownershipOf(pod, record, now)
+	switch next.owner {
+	case ownerNone:
+		ix.drop(pod.uid, record, before)
+	case ownerTarget:
+		if !known && ix.ledger.enabled[pod.namespace] {
+			ix.seePending(pod, own, now)
+		}
+		ix.expect(pod, record, next, before)
+	default:
+		ix.place(pod, record, next, before)
+	}
+}
+
+// takeOver ends the reservation of a pod that is seen for the first time: from now on the
+// pod itself says where it counts. Later it does not, since a copy of the pod carries the
+// same annotation. It tells whether a decision of this replica held one.
+func (ix *Index) takeOver(pod *reducedPod) (own bool) {
+	if pod.admission == "" {
+		return false
+	}
+	own = ix.reservations.of(pod.admission, pod.namespace) != nil
+	ix.reservations.release(pod.admission, pod.namespace)
+	return own
+}
+
+// drop takes a pod from where it counts. A steered one is still waited for.
+func (ix *Index) drop(uid types.UID, record *podRecord, before expectation) {
+	ix.ledger.charge(record, ownership{})
+	delete(ix.ledger.pods, uid)
+	if record.waits() {
+		ix.ledger.pods[uid] = record
+	}
+	ix.route.moveUp(before)
+}
+
+// expect counts a pod on its way where the scheduler will put it. While it waits that is
+// not decided again.
+func (ix *Index) expect(pod *reducedPod, record *podRecord, next ownership, before expectation) {
+	if record.owner == ownerTarget && record.load.equal(*pod.load) {
+		return
+	}
+	ix.ledger.charge(record, ownership{})
+	next.node = ix.route.expectedNode(pod.listed, next.node, *pod.load)
+	if !ix.usage.canEverHold(next.node, *pod.load) {
+		next = ownership{} // no decision of ours can have named that target
+	}
+	record.load = pod.load
+	ix.ledger.pods[pod.uid] = record
+	ix.ledger.charge(record, next)
+	if next.owner == ownerTarget {
+		record.pending.listed = pod.listed
+		ix.expirePod(pod.uid, record)
+	} else {
+		ix.route.moveUp(before)
+	}
+}
+
+// place counts a pod on the node that it is bound to or nominated for.
+func (ix *Index) place(pod *reducedPod, record *podRecord, next ownership, before expectation) {
+	if record.ownership == next && record.load != nil && record.load.equal(*pod.load) {
+		return // a change of status that moves no usage
+	}
+	ix.ledger.charge(record, ownership{})
+	record.load = pod.load
+	ix.ledger.pods[pod.uid] = record
+	ix.ledger.charge(record, next)
+	if before.node != next.node {
+		ix.route.moveUp(before) // first: it may well be one of those that are too many there
+	}
+	ix.route.moveOn(next.node)
+}
+
+// DeletePod removes a pod.
+func (ix *Index) DeletePod(uid types.UID) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	delete(ix.backoffs.pending, uid)
+	delete(ix.unsteered.seen, uid)
+	ix.replicas.ready.Delete(uid)
+	if record := ix.ledger.pods[uid]; record != nil {
+		before := record.expectation()
+		ix.landings.endPending(record)
+		ix.ledger.charge(record, ownership{})
+		delete(ix.ledger.pods, uid)
+		ix.route.moveUp(before)
+	}
+}
+
+// SetNamespace says whether a namespace is opted in. Targets of pending pods
+// count only there.
+func (ix *Index) SetNamespace(name string, enabled bool) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	ix.ledger.setNamespace(name, enabled)
+}
+
+// ownershipOf reads the owner of a pod's request from the pod: bound before
+// nominated before target. A target counts only if it can be trusted, since
+// anyone may write the annotation: a forged one must not fill a node. r is the pod's
+// record, with when it began to wait.
+func (ix *Index) ownershipOf(pod *reducedPod, r *podRecord, now time.Time) ownership {
+	switch {
+	case pod.over:
+		return ownership{}
+	case pod.nodeName != "":
+		return ownership{owner: ownerBound, node: pod.nodeName}
+	case pod.nominated != "":
+		return ownership{owner: ownerNominated, node: pod.nominated}
+	}
+	until := r.pending.since.Add(ix.cfg.InFlight.TargetMaxAge.Duration)
+	// The target annotation has to agree with the rest of the pod. Whether its
+	// namespace is opted in is checked where the charge is applied, since that may
+	// change.
+	if pod.target == "" || !now.Before(until) || !pod.follows || !slices.Contains(pod.listed, pod.target) {
+		return ownership{}
+	}
+	return ownership{owner: ownerTarget, node: pod.target, until: until}
+}
+
+// pendingSince is when a pod first seen now began to wait: at its creation, but
+// while we watch, now, since another machine's clock says little about the age of
+// a pod that was created a moment ago.
+func (ix *Index) pendingSince(pod *reducedPod, now time.Time) time.Time {
+	if created := time.Unix(pod.created, 0); !ix.Synced() && created.Before(now) {
+		return created
+	}
+	return now
+}
+
+// seePending notes a GPU pod that is seen for the first time, with a decision of this
+// replica or of another. One seen late says nothing: our own reservation may have
+// ended.
+func (ix *Index) seePending(pod *reducedPod, own bool, now time.Time) {
+	late := now.Sub(time.Unix(pod.created, 0)) >= ix.cfg.InFlight.ReservationTTL.Duration
+	if !ix.Synced() || late || !pod.usesGPUs(ix.cfg.Resources) {
+		return
+	}
+	if len(ix.reservations.byUID) >= burstDecisions {
+		ix.replicas.noteBurst(own)
+	}
+	if !own {
+		ix.replicas.giveUpOldest()
+	}
+}

@@ -1,0 +1,43 @@
+package scoring
+
+import (
+	"maps"
+	"slices"
+)
+
+// images counts which images are on how many nodes. Readers get the table itself; it is
+// copied before the next change.
+type images struct {
+	table imageTable
+	// lent is true while a reader may have the table.
+	lent bool
+}
+
+// lend returns the table for reading. It stays as it is whatever happens next.
+func (i *images) lend() imageTable {
+	i.lent = true
+	return i.table
+}
+
+// move moves a node's images from its old to its new state, either of which may be nil, in
+// the order of the scheduler's cache: an image's size is the one first seen, until no node
+// has the image any more.
+func (i *images) move(old, next *node) {
+	if old != nil && next != nil && slices.Equal(old.images, next.images) {
+		return
+	}
+	if i.lent {
+		i.table = maps.Clone(i.table)
+		i.lent = false
+	}
+	if old != nil {
+		for _, one := range old.images {
+			i.table.remove(one.name)
+		}
+	}
+	if next != nil {
+		for _, one := range next.images {
+			i.table.add(one)
+		}
+	}
+}
