@@ -28,9 +28,9 @@ type source struct {
 func sources(clients kubernetes.Interface, index *scoring.Index) []source {
 	core := clients.CoreV1()
 	return []source{
-		{"namespaces", &corev1.Namespace{}, index.NamespaceFeed(), listWatch(core.Namespaces().List, core.Namespaces().Watch)},
-		{"nodes", &corev1.Node{}, index.NodeFeed(), listWatch(core.Nodes().List, core.Nodes().Watch)},
-		{"pods", &corev1.Pod{}, index.PodFeed(), listWatch(core.Pods("").List, core.Pods("").Watch)},
+		{"namespaces", &corev1.Namespace{}, scoring.FeedNamespaces(index), listWatch(core.Namespaces().List, core.Namespaces().Watch)},
+		{"nodes", &corev1.Node{}, scoring.FeedNodes(index), listWatch(core.Nodes().List, core.Nodes().Watch)},
+		{"pods", &corev1.Pod{}, scoring.FeedPods(index), listWatch(core.Pods("").List, core.Pods("").Watch)},
 	}
 }
 

@@ -3,10 +3,8 @@ package scoring
 import (
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -41,18 +39,6 @@ type refusals struct {
 
 func newBackoffs(cfg config.Backoff) *backoffs {
 	return &backoffs{cfg: cfg, pending: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
-}
-
-// refusedByNode tells whether the kubelet refused to admit a pod because it could
-// not have the devices or resources that the scheduler thought were free. Reasons:
-// k8s.io/kubernetes pkg/kubelet/lifecycle (UnexpectedAdmissionError, OutOf...) and
-// cm/topologymanager. Pods that ran and failed say little about the node.
-func refusedByNode(pod *corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" {
-		return false
-	}
-	reason := pod.Status.Reason
-	return reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" || strings.HasPrefix(reason, "OutOf")
 }
 
 // note counts a pod that its node refused after the scheduler put it there. Each counts

@@ -6,12 +6,29 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // SetNode adds or updates a node.
-func (ix *Index) SetNode(object *corev1.Node) { ix.setNode(newNode(object, ix.rules, &ix.texts)) }
+func (ix *Index) SetNode(object *corev1.Node) { ix.PutNode(ix.ReduceNode(object)) }
 
-func (ix *Index) setNode(n *node) {
+// ReduceNode returns what is kept of a node. It does not change the index.
+func (ix *Index) ReduceNode(object *corev1.Node) *node {
+	return ix.reducer.Node(object, ix.known(object.Name))
+}
+
+// known returns what the index has of a node, nil for nothing.
+func (ix *Index) known(name string) *node {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	if s := ix.usage.of(name); s != nil {
+		return s.node
+	}
+	return nil
+}
+
+// PutNode is SetNode for a node that ReduceNode has returned.
+func (ix *Index) PutNode(n *node) {
 	ix.mu.Lock()
 	defer ix.unlock()
 	if s := ix.usage.of(n.name); s != nil && (s.node == n || s.node.equal(n)) {
@@ -30,9 +47,13 @@ func (ix *Index) DeleteNode(name string) {
 }
 
 // SetPod adds or updates a pod.
-func (ix *Index) SetPod(pod *corev1.Pod) { ix.setPod(ix.newReducedPod(pod)) }
+func (ix *Index) SetPod(pod *corev1.Pod) { ix.PutPod(ix.ReducePod(pod)) }
 
-func (ix *Index) setPod(pod *reducedPod) {
+// ReducePod returns what is kept of a pod. It does not change the index.
+func (ix *Index) ReducePod(pod *corev1.Pod) *reducedPod { return ix.reducer.Pod(pod) }
+
+// PutPod is SetPod for a pod that ReducePod has returned.
+func (ix *Index) PutPod(pod *reducedPod) {
 	ix.mu.Lock()
 	defer ix.unlock()
 	now := ix.now()
@@ -194,4 +215,58 @@ func (ix *Index) seePending(pod *reducedPod, own bool, now time.Time) {
 	if !own {
 		ix.replicas.giveUpOldest()
 	}
+}
+
+// KeepNodes removes all other nodes.
+func (ix *Index) KeepNodes(names sets.Set[string]) {
+	ix.mu.Lock()
+	gone := others(ix.usage.position, names)
+	ix.mu.Unlock()
+	for _, name := range gone {
+		ix.DeleteNode(name)
+	}
+}
+
+// KeepPods removes all other pods.
+func (ix *Index) KeepPods(uids sets.Set[types.UID]) {
+	ix.mu.Lock()
+	gone := slices.Concat(others(ix.ledger.pods, uids), others(ix.backoffs.pending, uids), others(ix.unsteered.seen, uids),
+		others(ix.replicas.ready, uids))
+	ix.mu.Unlock()
+	for _, uid := range gone { // some more than once, which changes nothing
+		ix.DeletePod(uid)
+	}
+}
+
+// KeepNamespaces removes all other namespaces.
+func (ix *Index) KeepNamespaces(names sets.Set[string]) {
+	ix.mu.Lock()
+	gone := others(ix.ledger.enabled, names)
+	ix.mu.Unlock()
+	for _, name := range gone {
+		ix.SetNamespace(name, false)
+	}
+}
+
+// others returns the keys of a map that are not in a set.
+func others[K comparable, V any](known map[K]V, kept sets.Set[K]) (gone []K) {
+	for key := range known {
+		if !kept.Has(key) {
+			gone = append(gone, key)
+		}
+	}
+	return gone
+}
+
+// NoteEvent notes that the watches deliver something.
+func (ix *Index) NoteEvent() { ix.lastEvent.Store(ix.now().UnixNano()) }
+
+// LastEvent returns when the latest event of a node, pod or namespace came, zero
+// before the first. Kubelets update their nodes every 5 minutes at least, so a
+// cluster with nodes is never quiet for longer unless a watch is.
+func (ix *Index) LastEvent() time.Time {
+	if at := ix.lastEvent.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
 }

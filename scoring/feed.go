@@ -2,9 +2,7 @@ package scoring
 
 import (
 	"fmt"
-	"slices"
 	"sync/atomic"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -77,21 +75,21 @@ func (f *Feed) Transformer() cache.TransformFunc { return f.transform }
 // HasSynced tells whether all objects that there were at the start are in the index.
 func (f *Feed) HasSynced() bool { return f.synced.Load() }
 
-// NodeFeed is for a reflector of nodes.
-func (ix *Index) NodeFeed() *Feed {
-	return newFeed(ix, ix.transformNode, func(n *node) string { return n.name }, ix.setNode, ix.DeleteNode, ix.keepNodes)
+// FeedNodes returns what a reflector of nodes writes to.
+func FeedNodes(ix *Index) *Feed {
+	return newFeed(ix, reducing(ix.ReduceNode), func(n *node) string { return n.name }, ix.PutNode, ix.DeleteNode, ix.KeepNodes)
 }
 
-// PodFeed is for a reflector of pods.
-func (ix *Index) PodFeed() *Feed {
-	return newFeed(ix, ix.transformPod, func(p *reducedPod) types.UID { return p.uid }, ix.setPod, ix.DeletePod, ix.keepPods)
+// FeedPods returns what a reflector of pods writes to.
+func FeedPods(ix *Index) *Feed {
+	return newFeed(ix, reducing(ix.ReducePod), func(p *reducedPod) types.UID { return p.uid }, ix.PutPod, ix.DeletePod, ix.KeepPods)
 }
 
-// NamespaceFeed is for a reflector of namespaces, or of their metadata.
-func (ix *Index) NamespaceFeed() *Feed {
+// FeedNamespaces returns what a reflector of namespaces, or of their metadata, writes to.
+func FeedNamespaces(ix *Index) *Feed {
 	set := func(n *metav1.ObjectMeta) { ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true") }
 	remove := func(name string) { ix.SetNamespace(name, false) }
-	return newFeed(ix, transformNamespace, func(n *metav1.ObjectMeta) string { return n.Name }, set, remove, ix.keepNamespaces)
+	return newFeed(ix, transformNamespace, func(n *metav1.ObjectMeta) string { return n.Name }, set, remove, ix.KeepNamespaces)
 }
 
 // newFeed returns the feed of objects that become a T, which the index knows by a K.
@@ -100,7 +98,7 @@ func newFeed[T any, K comparable](
 ) *Feed {
 	return &Feed{
 		transform: transform,
-		seen:      ix.noteEvent,
+		seen:      ix.NoteEvent,
 		set:       with(set),
 		remove:    with(func(o T) { remove(key(o)) }),
 		keep: func(objects []any) {
@@ -110,6 +108,17 @@ func newFeed[T any, K comparable](
 			}
 			keep(keys)
 		},
+	}
+}
+
+// reducing turns an object of one kind into what the index reads of it. Anything else is
+// returned as it is.
+func reducing[T, R any](reduce func(T) R) cache.TransformFunc {
+	return func(object any) (any, error) {
+		if o, ok := object.(T); ok {
+			return reduce(o), nil
+		}
+		return object, nil
 	}
 }
 
@@ -131,58 +140,4 @@ func with[T any](do func(T)) func(any) bool {
 		}
 		return ok
 	}
-}
-
-// keepNodes removes all other nodes.
-func (ix *Index) keepNodes(names sets.Set[string]) {
-	ix.mu.Lock()
-	gone := others(ix.usage.position, names)
-	ix.mu.Unlock()
-	for _, name := range gone {
-		ix.DeleteNode(name)
-	}
-}
-
-// keepPods removes all other pods.
-func (ix *Index) keepPods(uids sets.Set[types.UID]) {
-	ix.mu.Lock()
-	gone := slices.Concat(others(ix.ledger.pods, uids), others(ix.backoffs.pending, uids), others(ix.unsteered.seen, uids),
-		others(ix.replicas.ready, uids))
-	ix.mu.Unlock()
-	for _, uid := range gone { // some more than once, which changes nothing
-		ix.DeletePod(uid)
-	}
-}
-
-// keepNamespaces removes all other namespaces.
-func (ix *Index) keepNamespaces(names sets.Set[string]) {
-	ix.mu.Lock()
-	gone := others(ix.ledger.enabled, names)
-	ix.mu.Unlock()
-	for _, name := range gone {
-		ix.SetNamespace(name, false)
-	}
-}
-
-// others returns the keys of a map that are not in a set.
-func others[K comparable, V any](known map[K]V, kept sets.Set[K]) (gone []K) {
-	for key := range known {
-		if !kept.Has(key) {
-			gone = append(gone, key)
-		}
-	}
-	return gone
-}
-
-// noteEvent notes that the watches deliver something.
-func (ix *Index) noteEvent() { ix.lastEvent.Store(ix.now().UnixNano()) }
-
-// LastEvent returns when the latest event of a node, pod or namespace came, zero
-// before the first. Kubelets update their nodes every 5 minutes at least, so a
-// cluster with nodes is never quiet for longer unless a watch is.
-func (ix *Index) LastEvent() time.Time {
-	if at := ix.lastEvent.Load(); at != 0 {
-		return time.Unix(0, at)
-	}
-	return time.Time{}
 }

@@ -1,7 +1,6 @@
 package scoring
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,20 +16,15 @@ import (
 // methods take the one lock around all of them, its other methods and those of the parts
 // are called under it. All exported methods may be called from several goroutines.
 type Index struct {
-	cfg   config.Configuration
-	rules *nodeRules
-	now   func() time.Time
-	// ownNamespace is where this process' pod and those of the other replicas are.
-	ownNamespace string
-	observers    Observers
-	synced       atomic.Bool
+	cfg       config.Configuration
+	now       func() time.Time
+	observers Observers
+	synced    atomic.Bool
 	// lastEvent is when the watches last delivered something, in Unix
 	// nanoseconds; 0: never.
 	lastEvent atomic.Int64
-	// texts and loads are those that many objects have in common. Each has a lock of
-	// its own, since objects are reduced before the index is locked.
-	texts texts
-	loads loads
+	// reducer has locks of its own, since objects are reduced before the index is locked.
+	reducer *reducer
 
 	mu           sync.Mutex // guards all below
 	usage        *usage
@@ -50,15 +44,15 @@ type Index struct {
 
 // NewIndex returns an empty index. The clock is for tests; nil means time.Now.
 func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
-	rules, err := newNodeRules(cfg.Nodes)
+	reducer, err := newReducer(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("nodes.excludeSelector: %w", err)
+		return nil, err
 	}
 	if now == nil {
 		now = time.Now
 	}
 	ix := &Index{
-		cfg: cfg, rules: rules, now: now,
+		cfg: cfg, reducer: reducer, now: now,
 		pools:     newPools(cfg.Ranking),
 		images:    images{table: imageTable{}},
 		backoffs:  newBackoffs(cfg.Nodes.Backoff),
@@ -76,7 +70,7 @@ func NewIndex(cfg config.Configuration, now func() time.Time) (*Index, error) {
 // SetOwnNamespace says in which namespace the pods of this webhook run, so that other
 // replicas are known. Set it before the first event; empty, which is the default, means
 // that only their decisions tell of them.
-func (ix *Index) SetOwnNamespace(name string) { ix.ownNamespace = name }
+func (ix *Index) SetOwnNamespace(name string) { ix.reducer.ownNamespace = name }
 
 // Observe sets who is told of what happens. Set it before the first event.
 func (ix *Index) Observe(o Observers) { ix.observers = o }

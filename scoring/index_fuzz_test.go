@@ -208,19 +208,19 @@ func (w *world) relist() {
 		for _, pod := range w.podObjects {
 			objects = append(objects, pod.DeepCopy())
 		}
-		w.must(w.PodFeed().Replace(objects, ""))
+		w.must(FeedPods(w.Index).Replace(objects, ""))
 	case 1:
 		delete(w.nodeObjects, w.nodeName())
 		for _, node := range w.nodeObjects {
 			objects = append(objects, node.DeepCopy())
 		}
-		w.must(w.NodeFeed().Replace(objects, ""))
+		w.must(FeedNodes(w.Index).Replace(objects, ""))
 	case 2:
 		delete(w.namespaceObjects, "team")
 		for name, enabled := range w.namespaceObjects {
 			objects = append(objects, namespace(name, enabled))
 		}
-		w.must(w.NamespaceFeed().Replace(objects, ""))
+		w.must(FeedNamespaces(w.Index).Replace(objects, ""))
 	}
 }
 

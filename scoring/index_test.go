@@ -93,7 +93,7 @@ func TestIndexNodeComesBack(t *testing.T) {
 // more is gone, and the rest stays as it is.
 func TestFeedsReplace(t *testing.T) {
 	c := newCluster(t, nil)
-	nodes, pods, namespaces := c.NodeFeed(), c.PodFeed(), c.NamespaceFeed()
+	nodes, pods, namespaces := FeedNodes(c.Index), FeedPods(c.Index), FeedNamespaces(c.Index)
 	replace := func(f *Feed, objects ...any) {
 		t.Helper()
 		if err := f.Replace(objects, "1"); err != nil || !f.HasSynced() {

@@ -95,7 +95,7 @@ func TestUnsteered(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, nil, gpuNode("g1", list(nvidia, "8")))
-			if err := errors.Join(c.PodFeed().Add(tc.pod), c.PodFeed().Update(tc.pod), c.PodFeed().Replace([]any{tc.pod}, "")); err != nil {
+			if err := errors.Join(FeedPods(c.Index).Add(tc.pod), FeedPods(c.Index).Update(tc.pod), FeedPods(c.Index).Replace([]any{tc.pod}, "")); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.Unsteered(); got != tc.want {
@@ -114,7 +114,7 @@ func TestUnsteeredAtFirst(t *testing.T) {
 	for _, pod := range []*corev1.Pod{gated, optedOut} {
 		pod = pod.DeepCopy()
 		pod.Spec.SchedulingGates, pod.Labels = nil, nil
-		if err := errors.Join(c.PodFeed().Update(pod), c.PodFeed().Update(pod)); err != nil {
+		if err := errors.Join(FeedPods(c.Index).Update(pod), FeedPods(c.Index).Update(pod)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestUnsteeredAtFirst(t *testing.T) {
 	if len(c.unsteered.seen) != 2 {
 		t.Errorf("%d pending pods are known, want 2", len(c.unsteered.seen))
 	}
-	if err := c.PodFeed().Replace(nil, ""); err != nil || len(c.unsteered.seen) != 0 {
+	if err := FeedPods(c.Index).Replace(nil, ""); err != nil || len(c.unsteered.seen) != 0 {
 		t.Errorf("error %v; %d pending pods are known after all are gone", err, len(c.unsteered.seen))
 	}
 }

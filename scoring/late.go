@@ -6,35 +6,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
-
-// Late is late steering: a soft pod affinity that the scheduler evaluates when
-// room appears. A ranking made now would be stale by then.
-type Late struct {
-	// LabelValue is the value of the late label, for the pod and the term.
-	LabelValue string
-	// Scope says whether the term reaches into other namespaces.
-	Scope config.LateScope
-}
-
-// Term returns the preferred pod-affinity term.
-func (l *Late) Term() corev1.WeightedPodAffinityTerm {
-	term := corev1.WeightedPodAffinityTerm{
-		Weight: maxWeight,
-		PodAffinityTerm: corev1.PodAffinityTerm{
-			TopologyKey:   corev1.LabelHostname,
-			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{config.LabelLate: l.LabelValue}},
-		},
-	}
-	if l.Scope == config.LateScopeCluster {
-		term.PodAffinityTerm.NamespaceSelector = &metav1.LabelSelector{}
-	}
-	return term
-}
 
 // late returns the late steering for a pod, nil when it gets none: the mode is
 // Off, or the pod has preferences of its own, for nodes or pods. Ours is worth up

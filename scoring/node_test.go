@@ -28,7 +28,7 @@ func TestDescribes(t *testing.T) {
 	object := gpuNode("n", list(nvidia, "8"), labelled("zone", "z"), withImage("a:1", 5), withImage("b:1", 6), tainted("x", corev1.TaintEffectNoSchedule))
 	c := newCluster(t, nil, object)
 	known := c.usage.states["n"].node
-	if !known.describes(object.DeepCopy(), c.rules) {
+	if !known.describes(object.DeepCopy(), c.reducer.rules) {
 		t.Error("a heartbeat makes it another node")
 	}
 	for name, change := range map[string]func(*corev1.Node){
@@ -46,10 +46,10 @@ func TestDescribes(t *testing.T) {
 	} {
 		changed := object.DeepCopy()
 		change(changed)
-		if known.describes(changed, c.rules) {
+		if known.describes(changed, c.reducer.rules) {
 			t.Errorf("%s: not seen", name)
 		}
-		if known.equal(newNode(changed, c.rules, &c.texts)) {
+		if known.equal(newNode(changed, c.reducer.rules, &c.reducer.texts)) {
 			t.Errorf("%s: newNode does not see it either", name)
 		}
 	}

@@ -3,7 +3,6 @@ package scoring
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -35,22 +34,20 @@ type Occupancy struct {
 	LargestFitting int64
 }
 
-// Occupancy returns the occupancy for each configured GPU resource that a node
-// offers, sorted by name. It goes through all nodes, but holds the index's lock
-// only to copy the list of their states, which never change.
-func (ix *Index) Occupancy() []Occupancy {
-	states, backoff, now := ix.nodesNow()
+// OccupancyOf returns the occupancy of the nodes for each configured GPU resource that one
+// of them offers, sorted by name. takesPods tells whether a node takes pods now.
+func OccupancyOf(nodes []*nodeState, gpus config.Resources, takesPods func(*nodeState) bool) []Occupancy {
 	byName := map[corev1.ResourceName]*Occupancy{} // nil for names that are no GPUs
-	for _, s := range states {
-		takesPods := s.takesPods() && !isHeld(backoff, s.name, now)
+	for _, s := range nodes {
+		takes := takesPods(s)
 		for _, a := range s.allocatable {
 			o, known := byName[a.name]
 			if !known {
-				o = newOccupancy(a.name, ix.cfg.Resources)
+				o = newOccupancy(a.name, gpus)
 				byName[a.name] = o
 			}
 			if o != nil {
-				o.add(packingOf(s, a.name), a.value, takesPods)
+				o.add(packingOf(s, a.name), a.value, takes)
 			}
 		}
 	}
@@ -62,27 +59,6 @@ func (ix *Index) Occupancy() []Occupancy {
 	}
 	slices.SortFunc(all, func(a, b Occupancy) int { return cmp.Compare(a.Resource, b.Resource) })
 	return all
-}
-
-// nodesNow returns the states of the nodes that exist and the ends of back-offs,
-// both for reading, and when that was.
-func (ix *Index) nodesNow() (states []*nodeState, backoff map[string]time.Time, now time.Time) {
-	ix.mu.Lock()
-	size := len(ix.usage.list)
-	ix.mu.Unlock()
-	// Room for some that come in between, since allocating takes longer than copying.
-	states = make([]*nodeState, 0, size+size/8)
-	ix.mu.Lock()
-	defer ix.unlock()
-	now = ix.now()
-	ix.expire(now)
-	states = append(states, ix.usage.list...)
-	for _, h := range ix.replicas.held {
-		if at, ok := ix.usage.position[h.node]; ok && h.charged && !h.over {
-			states[at] = states[at].without(h.load) // an assumption is no use
-		}
-	}
-	return states, ix.backoffs.until, now
 }
 
 // newOccupancy returns nil for a resource that is no configured GPU.

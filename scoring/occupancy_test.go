@@ -117,16 +117,16 @@ func TestLastEvent(t *testing.T) {
 	if at := c.LastEvent(); !at.IsZero() {
 		t.Errorf("an event at %v, before the first", at)
 	}
-	if err := c.NodeFeed().Add(gpuNode("n", list(nvidia, "8"))); err != nil {
+	if err := FeedNodes(c.Index).Add(gpuNode("n", list(nvidia, "8"))); err != nil {
 		t.Fatal(err)
 	}
 	if at := c.LastEvent(); !at.Equal(testStart) {
 		t.Errorf("event of a node at %v, want %v", at, testStart)
 	}
 	events := map[string]func() error{
-		"heartbeat":   func() error { return c.NodeFeed().Update(gpuNode("n", list(nvidia, "8"))) },
-		"pod":         func() error { return c.PodFeed().Add(gpuPod("p", list(nvidia, "1"))) },
-		"deleted pod": func() error { return c.PodFeed().Delete(gpuPod("p", list(nvidia, "1"))) },
+		"heartbeat":   func() error { return FeedNodes(c.Index).Update(gpuNode("n", list(nvidia, "8"))) },
+		"pod":         func() error { return FeedPods(c.Index).Add(gpuPod("p", list(nvidia, "1"))) },
+		"deleted pod": func() error { return FeedPods(c.Index).Delete(gpuPod("p", list(nvidia, "1"))) },
 	}
 	for name, event := range events {
 		c.clock = c.clock.Add(time.Minute)

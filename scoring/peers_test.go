@@ -163,7 +163,7 @@ func TestReplicas(t *testing.T) {
 	want("a", "d")
 	c.DeletePod("d")
 	want("a")
-	if err := c.PodFeed().Replace(nil, ""); err != nil { // after a gap in the watch
+	if err := FeedPods(c.Index).Replace(nil, ""); err != nil { // after a gap in the watch
 		t.Fatal(err)
 	}
 	want()

@@ -26,8 +26,8 @@ func TestTransform(t *testing.T) {
 	reduced := newCluster(t, nil)
 	stored := map[string]any{}
 	for name, transform := range map[string]func() (any, error){
-		"pod":  func() (any, error) { return reduced.transformPod(pod.DeepCopy()) },
-		"node": func() (any, error) { return reduced.transformNode(node.DeepCopy()) },
+		"pod":  func() (any, error) { return FeedPods(reduced.Index).Transformer()(pod.DeepCopy()) },
+		"node": func() (any, error) { return FeedNodes(reduced.Index).Transformer()(node.DeepCopy()) },
 	} {
 		out, err := transform()
 		if err != nil {
@@ -38,7 +38,7 @@ func TestTransform(t *testing.T) {
 		}
 		stored[name] = out
 	}
-	if err := errors.Join(reduced.NodeFeed().Add(stored["node"]), reduced.PodFeed().Add(stored["pod"])); err != nil {
+	if err := errors.Join(FeedNodes(reduced.Index).Add(stored["node"]), FeedPods(reduced.Index).Add(stored["pod"])); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(describe(full), describe(reduced)); diff != "" {
@@ -50,15 +50,15 @@ func TestTransform(t *testing.T) {
 // else.
 func TestTransformTwice(t *testing.T) {
 	c := newCluster(t, nil)
-	once, _ := c.transformPod(gpuPod("p", list(nvidia, "1")))
-	if twice, err := c.transformPod(once); err != nil || twice != once {
+	once, _ := FeedPods(c.Index).Transformer()(gpuPod("p", list(nvidia, "1")))
+	if twice, err := FeedPods(c.Index).Transformer()(once); err != nil || twice != once {
 		t.Errorf("pod: %v, %v", twice, err)
 	}
-	node, _ := c.transformNode(gpuNode("n", nil))
-	if twice, err := c.transformNode(node); err != nil || twice != node {
+	node, _ := FeedNodes(c.Index).Transformer()(gpuNode("n", nil))
+	if twice, err := FeedNodes(c.Index).Transformer()(node); err != nil || twice != node {
 		t.Errorf("node: %v, %v", twice, err)
 	}
-	if out, err := c.transformPod("else"); err != nil || out != "else" {
+	if out, err := FeedPods(c.Index).Transformer()("else"); err != nil || out != "else" {
 		t.Errorf("else: %v, %v", out, err)
 	}
 }
@@ -66,11 +66,11 @@ func TestTransformTwice(t *testing.T) {
 // A heartbeat leaves one copy of the node in memory, not two.
 func TestHeartbeatIsShared(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("n", list(nvidia, "8")))
-	out, _ := c.transformNode(gpuNode("n", list(nvidia, "8")))
+	out, _ := FeedNodes(c.Index).Transformer()(gpuNode("n", list(nvidia, "8")))
 	if out.(*node) != c.usage.states["n"].node {
 		t.Error("there is a second copy")
 	}
-	changed, _ := c.transformNode(gpuNode("n", list(nvidia, "7")))
+	changed, _ := FeedNodes(c.Index).Transformer()(gpuNode("n", list(nvidia, "7")))
 	if changed.(*node) == c.usage.states["n"].node {
 		t.Error("a changed node is shared")
 	}
@@ -78,7 +78,7 @@ func TestHeartbeatIsShared(t *testing.T) {
 	// old slot along.
 	c.DeleteNode("n")
 	c.SetNode(gpuNode("other", list(nvidia, "8")))
-	if err := c.NodeFeed().Add(out); err != nil {
+	if err := FeedNodes(c.Index).Add(out); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := c.usage.states["n"].slot, c.usage.states["other"].slot; a == b {

@@ -2,7 +2,6 @@ package scoring
 
 import (
 	"cmp"
-	"sync/atomic"
 )
 
 // The tail of a large cluster's list must reach all parts of the scheduler's node
@@ -65,32 +64,3 @@ const scatter = 0x9E3779B97F4A7C15
 
 // placeFrom is a place in a class that follows from a node.
 func placeFrom(c class, n *node) place { return place{class: c, hash: n.hash * scatter} }
-
-// latestStates are the states of all nodes by slot. Unlike all else that readers have
-// of the index it does not stay as it is: they find what a node has room for now, which
-// is as good or better.
-type latestStates []atomic.Pointer[nodeState]
-
-// set makes s the state in a slot, nil for none, and returns the states to go on with.
-func (l latestStates) set(slot int, s *nodeState) latestStates {
-	if slot >= len(l) {
-		grown := make(latestStates, 2*slot+1)
-		for i := range l {
-			grown[i].Store(l[i].Load())
-		}
-		l = grown
-	}
-	l[slot].Store(s)
-	return l
-}
-
-// of returns the state of a place's node, nil if the node is gone or was changed.
-func (l latestStates) of(p place) *nodeState {
-	if int(p.slot) >= len(l) {
-		return nil
-	}
-	if s := l[p.slot].Load(); s != nil && s.node == p.node {
-		return s
-	}
-	return nil
-}

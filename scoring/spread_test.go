@@ -14,7 +14,7 @@ func TestSpreaderFollowsThePrediction(t *testing.T) {
 		gpuNode("c", list(nvidia, "8"), tainted("spot", corev1.TaintEffectPreferNoSchedule)),
 		gpuNode("d", list(nvidia, "8"), labelled("pool", "fast")), gpuNode("e", list(nvidia, "8"), cordoned),
 	)
-	s := NewSpreader(c.Scorer)
+	s := NewSpreader(c.Scorer.cfg, c.Index, c.Scorer.version)
 	landed := map[string]int{}
 	for i := range 12 {
 		p := gpuPod(fmt.Sprintf("p%d", i), list(nvidia, "1", "cpu", "8", "memory", "64Gi"))
@@ -47,7 +47,7 @@ func TestSpreaderFollowsThePrediction(t *testing.T) {
 
 func TestSpreaderWithoutRoom(t *testing.T) {
 	c := newCluster(t, nil, gpuNode("a", list(nvidia, "2")))
-	s := NewSpreader(c.Scorer)
+	s := NewSpreader(c.Scorer.cfg, c.Index, c.Scorer.version)
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want string
@@ -73,7 +73,7 @@ func TestSpreaderSamples(t *testing.T) {
 		objects = append(objects, gpuNode(fmt.Sprintf("node-%03d", i), list(nvidia, "8")))
 	}
 	c := newCluster(t, nil, objects...)
-	s := NewSpreader(c.Scorer)
+	s := NewSpreader(c.Scorer.cfg, c.Index, c.Scorer.version)
 	// 400 nodes: 50-400/125 = 47 %, 188 nodes. Five searches end at 940, modulo 400.
 	for range 5 {
 		if s.Place(gpuPod("p", list(nvidia, "1"))) == "" {

@@ -4,9 +4,6 @@ import (
 	"slices"
 )
 
-// maxWeight is the largest weight the API allows in a preferred term.
-const maxWeight = 100
-
 // weigh gives the ranked nodes their weights, and tells whether a node without one may
 // still win.
 func (s *Scorer) weigh(v *View, q *Query, ranked []candidate, f found) (w weighed, unlisted bool) {

@@ -88,7 +88,7 @@ func (w *world) deleteNode(name string) {
 	node := w.nodeObjects[name]
 	delete(w.nodeObjects, name)
 	if node != nil && w.next()%2 == 0 {
-		w.must(w.NodeFeed().Delete(node))
+		w.must(FeedNodes(w.Index).Delete(node))
 		return
 	}
 	w.DeleteNode(name)
@@ -99,7 +99,7 @@ func (w *world) deletePod() {
 	pod := w.podObjects[uid]
 	delete(w.podObjects, uid)
 	if pod != nil && w.next()%2 == 0 {
-		w.must(w.PodFeed().Delete(pod))
+		w.must(FeedPods(w.Index).Delete(pod))
 		return
 	}
 	w.DeletePod(uid)
@@ -122,7 +122,7 @@ func (w *world) setPod() {
 		w.SetPod(pod)
 		return
 	}
-	w.must(w.PodFeed().Update(pod.DeepCopy()))
+	w.must(FeedPods(w.Index).Update(pod.DeepCopy()))
 }
 
 func (w *world) must(err error) {

@@ -89,7 +89,7 @@ func TestRegisterIndex(t *testing.T) {
 	check(want)
 
 	pod.Spec.NodeName = pod.Annotations[config.AnnotationTarget]
-	if err := bed.index.PodFeed().Update(pod); err != nil {
+	if err := scoring.FeedPods(bed.index).Update(pod); err != nil {
 		t.Fatal(err)
 	}
 	want["gpu_binpacker_waiting_pods"], want[where+"target"] = 0, 1

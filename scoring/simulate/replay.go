@@ -128,7 +128,7 @@ func newReplayer(s *state.State, arrivals []Arrival, rule Rule, cfg config.Confi
 	if err != nil {
 		return nil, err
 	}
-	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: scoring.NewSpreader(sim.scorer)}
+	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: scoring.NewSpreader(sim.cfg, sim.index, sim.scorer.Version())}
 	r.Rule = rule
 	gpus := make([]int64, len(arrivals))
 	for i, a := range arrivals {

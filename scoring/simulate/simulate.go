@@ -102,6 +102,8 @@ type movable struct {
 func New(s *state.State, cfg config.Configuration, o Options) (*Simulation, error) {
 	// Only the first node of a ranking is of interest here.
 	cfg.Weights.MaxTerms, cfg.Weights.TailTerms = 1, 0
+	// Pods count once they are bound: nothing is reserved.
+	cfg.Mode = config.ModeDryRun
 	sim := &Simulation{cfg: cfg, state: s, progress: o.Progress, others: map[string]int{}, types: map[string]string{}}
 	if sim.progress == nil {
 		sim.progress = func(string, int, int) {}
@@ -212,7 +214,7 @@ func (sim *Simulation) warmUp() {
 
 // decide is the webhook's decision about a pod, which reserves nothing.
 func (sim *Simulation) decide(ctx context.Context, m *movable) scoring.Decision {
-	return sim.scorer.Decide(ctx, scoring.Request{Pod: m.pod, Namespace: m.stored.Namespace, UID: m.stored.UID, DryRun: true})
+	return sim.scorer.Decide(ctx, scoring.Request{Pod: m.pod, Namespace: m.stored.Namespace, UID: m.stored.UID})
 }
 
 // place tells the index that a pod is on a node.

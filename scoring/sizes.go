@@ -4,24 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 )
-
-// NodeUse is how the GPUs of one node are used.
-type NodeUse struct {
-	// Name is the node's metadata.name.
-	Name string
-	// GPUs are the configured GPU resources that the node offers, sorted by name.
-	GPUs []ResourceUse
-	// Pods is how many pods hold GPUs here or are expected, DaemonSet pods and
-	// ending ones not counted.
-	Pods int64
-	// InFlight is how many GPUs are held for pods that were admitted but are not on
-	// the node yet, of all the node's GPU resources.
-	InFlight int64
-	// Out says why no pod is steered to the node whatever it asks for, and is
-	// NodeFeasible when nothing keeps it out.
-	Out NodeReason
-}
 
 // Nodes returns the nodes that offer a configured GPU resource, sorted by name.
 func (ix *Index) Nodes() []NodeUse {
@@ -120,4 +104,42 @@ func (ix *Index) Unsteered() int {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
 	return ix.unsteered.count
+}
+
+// Occupancy returns the occupancy for each configured GPU resource that a node
+// offers, sorted by name. It goes through all nodes, but holds the index's lock
+// only to copy the list of their states, which never change.
+func (ix *Index) Occupancy() []Occupancy {
+	states, backoff, now := ix.nodesNow()
+	return OccupancyOf(states, ix.cfg.Resources, func(s *nodeState) bool { return s.takesPods() && !isHeld(backoff, s.name, now) })
+}
+
+// nodesNow returns the states of the nodes that exist and the ends of back-offs,
+// both for reading, and when that was.
+func (ix *Index) nodesNow() (states []*nodeState, backoff map[string]time.Time, now time.Time) {
+	ix.mu.Lock()
+	size := len(ix.usage.list)
+	ix.mu.Unlock()
+	// Room for some that come in between, since allocating takes longer than copying.
+	states = make([]*nodeState, 0, size+size/8)
+	ix.mu.Lock()
+	defer ix.unlock()
+	now = ix.now()
+	ix.expire(now)
+	states = append(states, ix.usage.list...)
+	for _, h := range ix.replicas.held {
+		if at, ok := ix.usage.position[h.node]; ok && h.charged && !h.over {
+			states[at] = states[at].without(h.load) // an assumption is no use
+		}
+	}
+	return states, ix.backoffs.until, now
+}
+
+// States returns the states of all nodes, in an order that changes only when nodes come or
+// go, and the images that they have.
+func (ix *Index) States() ([]*nodeState, imageTable) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	ix.expire(ix.now())
+	return slices.Clone(ix.usage.list), ix.images.lend()
 }

@@ -2,13 +2,10 @@ package scoring
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // What we add to a pod is recognised by its shape, never by an annotation:
@@ -23,26 +20,6 @@ func IsOurTerm(term *corev1.PreferredSchedulingTerm) bool {
 		p.MatchFields[0].Key == metav1.ObjectNameField &&
 		p.MatchFields[0].Operator == corev1.NodeSelectorOpIn &&
 		len(p.MatchFields[0].Values) == 1
-}
-
-// IsOurConstraint tells whether a spread constraint is our neutral one.
-func IsOurConstraint(c *corev1.TopologySpreadConstraint) bool {
-	return c.TopologyKey == corev1.LabelHostname &&
-		c.WhenUnsatisfiable == corev1.ScheduleAnyway &&
-		c.LabelSelector != nil && len(c.LabelSelector.MatchLabels) == 0 &&
-		len(c.LabelSelector.MatchExpressions) == 1 &&
-		c.LabelSelector.MatchExpressions[0].Key == config.LabelNone
-}
-
-// IsOurAffinity tells whether a preferred pod-affinity term is the one of late
-// steering.
-func IsOurAffinity(term *corev1.WeightedPodAffinityTerm) bool {
-	t := &term.PodAffinityTerm
-	if t.TopologyKey != corev1.LabelHostname || t.LabelSelector == nil || len(t.LabelSelector.MatchExpressions) > 0 {
-		return false
-	}
-	_, late := t.LabelSelector.MatchLabels[config.LabelLate]
-	return late && len(t.LabelSelector.MatchLabels) == 1
 }
 
 // listsNode tells whether one of our terms on the pod names the node.
@@ -68,23 +45,6 @@ func listedNodes(pod *corev1.Pod) []string {
 	return names
 }
 
-// NeutralConstraint is the spread constraint that does nothing: it counts the
-// pods with a label that no pod has. Its presence alone keeps the scheduler from
-// applying its default constraints, which would spread replicas. The selector
-// must not be nil: the API server warns users about that.
-func NeutralConstraint() corev1.TopologySpreadConstraint {
-	return corev1.TopologySpreadConstraint{
-		MaxSkew:           math.MaxInt32,
-		TopologyKey:       corev1.LabelHostname,
-		WhenUnsatisfiable: corev1.ScheduleAnyway,
-		LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-			Key:      config.LabelNone,
-			Operator: metav1.LabelSelectorOpIn,
-			Values:   []string{"none"},
-		}}},
-	}
-}
-
 // PreferredTerms are the pod's preferred node-affinity terms, nil if there are none.
 func PreferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.NodeAffinity == nil {
@@ -92,3 +52,6 @@ func PreferredTerms(pod *corev1.Pod) []corev1.PreferredSchedulingTerm {
 	}
 	return pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 }
+
+// maxWeight is the largest weight the API allows in a preferred term.
+const maxWeight = 100
