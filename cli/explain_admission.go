@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -52,7 +52,7 @@ func pastOf(pod *corev1.Pod) *ExplainedAdmission {
 	if pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil {
 		terms := pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution
 		for i := range terms {
-			if scoring.IsOurTerm(&terms[i]) {
+			if steering.IsOurTerm(&terms[i]) {
 				a.Listed = append(a.Listed, ExplainedTerm{terms[i].Preference.MatchFields[0].Values[0], terms[i].Weight})
 			}
 		}

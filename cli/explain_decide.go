@@ -12,6 +12,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -20,7 +21,7 @@ type verdict struct {
 	// steering is ranked, late, dry-run or none; reason says why there is no
 	// ranking.
 	steering string
-	reason   scoring.Reason
+	reason   steering.Reason
 	scoring.Explanation
 	// patch is what the API server would get; patched is the pod with it.
 	patch   []byte

@@ -4,37 +4,38 @@ import (
 	"fmt"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // reasonTexts say in words why a pod gets no ranking.
-var reasonTexts = map[scoring.Reason]string{
-	scoring.ReasonNoGPU:           "it asks for no configured GPU resource",
-	scoring.ReasonInvalidRequest:  "it asks for GPUs in a quantity that is negative, fractional or too large, and the API server refuses such a pod",
-	scoring.ReasonInvalidAffinity: "its node affinity does not parse or has a weight outside 1 to 100, and the API server refuses such a pod",
-	scoring.ReasonNotSynced:       "the webhook has not seen all nodes and pods yet",
-	scoring.ReasonPinned:          "only one node matches its required affinity, so there is nothing to choose",
-	scoring.ReasonNothingFits:     "no node can take it now, and it gets no late steering: that is off, or the pod has preferences of its own, for nodes or pods",
-	scoring.ReasonUserPreference:  "its own preferred node terms leave no weight for others that could not reverse them",
-	scoring.ReasonUnknownResource: "it also asks for an extended resource that no node offers; probably another system shares out its GPUs",
-	scoring.ReasonTimeout:         "the decision took too long",
-	scoring.ReasonTooLarge:        "it has more terms, constraints or bytes than a decision goes through",
-	webhook.ReasonNotPodCreate:    "the request is not the creation of a pod",
-	webhook.ReasonUndecodable:     "it does not decode as a pod, and the API server will judge it",
-	webhook.ReasonBound:           "spec.nodeName is set, so the scheduler is not asked",
-	webhook.ReasonNodePod:         "its node is given: it is a pod of a DaemonSet, of a node, or a static one",
-	webhook.ReasonOtherScheduler:  "spec.schedulerName is not one of schedulerNames in the configuration",
-	webhook.ReasonGated:           "it has scheduling gates, and a ranking would be stale when they open",
-	webhook.ReasonOptedOut:        "it has opted out with the label " + config.LabelEnabled + "=false",
-	webhook.ReasonPodGroup:        "it belongs to Kueue as a plain pod, and such pods must stay alike",
-	webhook.ReasonSpread:          "it asks to be spread, by topology spread constraints or pod anti-affinity of its own; spreading.userConstraints: Ignore in the configuration steers it all the same",
-	webhook.ReasonPatch:           "the patch would not have been valid; this is a bug, please report it",
-	webhook.ReasonPanic:           "deciding failed; this is a bug, please report it",
+var reasonTexts = map[steering.Reason]string{
+	steering.ReasonNoGPU:           "it asks for no configured GPU resource",
+	steering.ReasonInvalidRequest:  "it asks for GPUs in a quantity that is negative, fractional or too large, and the API server refuses such a pod",
+	steering.ReasonInvalidAffinity: "its node affinity does not parse or has a weight outside 1 to 100, and the API server refuses such a pod",
+	steering.ReasonNotSynced:       "the webhook has not seen all nodes and pods yet",
+	steering.ReasonPinned:          "only one node matches its required affinity, so there is nothing to choose",
+	steering.ReasonNothingFits:     "no node can take it now, and it gets no late steering: that is off, or the pod has preferences of its own, for nodes or pods",
+	steering.ReasonUserPreference:  "its own preferred node terms leave no weight for others that could not reverse them",
+	steering.ReasonUnknownResource: "it also asks for an extended resource that no node offers; probably another system shares out its GPUs",
+	steering.ReasonTimeout:         "the decision took too long",
+	steering.ReasonTooLarge:        "it has more terms, constraints or bytes than a decision goes through",
+	webhook.ReasonNotPodCreate:     "the request is not the creation of a pod",
+	webhook.ReasonUndecodable:      "it does not decode as a pod, and the API server will judge it",
+	webhook.ReasonBound:            "spec.nodeName is set, so the scheduler is not asked",
+	webhook.ReasonNodePod:          "its node is given: it is a pod of a DaemonSet, of a node, or a static one",
+	webhook.ReasonOtherScheduler:   "spec.schedulerName is not one of schedulerNames in the configuration",
+	webhook.ReasonGated:            "it has scheduling gates, and a ranking would be stale when they open",
+	webhook.ReasonOptedOut:         "it has opted out with the label " + config.LabelEnabled + "=false",
+	webhook.ReasonPodGroup:         "it belongs to Kueue as a plain pod, and such pods must stay alike",
+	webhook.ReasonSpread:           "it asks to be spread, by topology spread constraints or pod anti-affinity of its own; spreading.userConstraints: Ignore in the configuration steers it all the same",
+	webhook.ReasonPatch:            "the patch would not have been valid; this is a bug, please report it",
+	webhook.ReasonPanic:            "deciding failed; this is a bug, please report it",
 }
 
 // reasonText never is empty, so that a reason without words is seen at least.
-func reasonText(reason scoring.Reason) string {
+func reasonText(reason steering.Reason) string {
 	if text := reasonTexts[reason]; text != "" {
 		return text
 	}
@@ -87,11 +88,11 @@ func count(n int, noun string) string {
 
 // stateWords are the reasons why nothing is packed onto a node, short enough for a
 // column.
-var stateWords = map[scoring.NodeReason]string{
-	scoring.NodeFeasible: "",
-	scoring.NodeExcluded: "excluded",
-	scoring.NodeNotReady: "not ready",
-	scoring.NodeCordoned: "cordoned",
-	scoring.NodeLeaving:  "leaving",
-	scoring.NodeBackoff:  "back-off",
+var stateWords = map[nodes.Reason]string{
+	nodes.Feasible: "",
+	nodes.Excluded: "excluded",
+	nodes.NotReady: "not ready",
+	nodes.Cordoned: "cordoned",
+	nodes.Leaving:  "leaving",
+	nodes.Backoff:  "back-off",
 }

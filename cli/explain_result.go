@@ -10,6 +10,9 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Explanation is what explain prints with -o json and -o yaml.
@@ -57,7 +60,7 @@ type ExplainedScheduler struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	// Source is configured (scheduler.kubernetesVersion), server (the API server's
 	// version) or assumed (neither is known, so that it is the newest).
-	Source scoring.VersionSource `json:"source"`
+	Source scheduler.VersionSource `json:"source"`
 }
 
 // ExplainedCall says whether the webhook would be called.
@@ -73,7 +76,7 @@ type ExplainedDecision struct {
 	// Steering is ranked, late, dry-run or none.
 	Steering string `json:"steering"`
 	// Reason says why there is no ranking: a word, as in the metrics.
-	Reason scoring.Reason `json:"reason,omitempty"`
+	Reason steering.Reason `json:"reason,omitempty"`
 	// Text is all this in a sentence.
 	Text string `json:"text"`
 	// Target is the node where the pod would be expected.
@@ -133,8 +136,8 @@ type ExplainedPoints struct {
 
 // ExplainedLeftOut is a node that the pod should not or cannot go to.
 type ExplainedLeftOut struct {
-	Node   string             `json:"node"`
-	Reason scoring.NodeReason `json:"reason"`
+	Node   string       `json:"node"`
+	Reason nodes.Reason `json:"reason"`
 	// Lacking are the resources that the node has too little of.
 	Lacking []ExplainedShortage `json:"lacking,omitempty"`
 }
@@ -231,7 +234,7 @@ func (e *Explanation) addNodes(scorer *scoring.Scorer, v *verdict, requests core
 	}
 }
 
-func uses(gpus []scoring.ResourceUse) []ExplainedUse {
+func uses(gpus []nodes.ResourceUse) []ExplainedUse {
 	list := make([]ExplainedUse, len(gpus))
 	for i, g := range gpus {
 		list[i] = ExplainedUse{string(g.Name), g.Allocated, g.Allocatable}

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -91,11 +91,11 @@ func (e *Explanation) predicted() string {
 func (s ExplainedScheduler) String() string {
 	text := "kube-scheduler " + s.KubernetesVersion
 	switch s.Source {
-	case scoring.VersionConfigured:
+	case scheduler.VersionConfigured:
 		text += " (as configured)"
-	case scoring.VersionAssumed:
+	case scheduler.VersionAssumed:
 		text += " (assumed: the cluster's version is not known)"
-	case scoring.VersionServer:
+	case scheduler.VersionServer:
 	}
 	return text
 }

@@ -18,8 +18,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -74,7 +75,7 @@ func TestReasonTexts(t *testing.T) {
 		t.Fatalf("found only %d reasons in the sources", len(reasons))
 	}
 	for _, reason := range reasons {
-		if text := reasonTexts[scoring.Reason(reason)]; reason != "" && text == "" {
+		if text := reasonTexts[steering.Reason(reason)]; reason != "" && text == "" {
 			t.Errorf("reason %s has no text", reason)
 		}
 	}
@@ -83,9 +84,9 @@ func TestReasonTexts(t *testing.T) {
 		t.Fatalf("found only %d reasons of nodes in the sources", len(nodes))
 	}
 	// These depend on the pod; the others are states of a node.
-	ofPods := []scoring.NodeReason{scoring.NodeNoResource, scoring.NodeAffinity, scoring.NodeTainted, scoring.NodeInsufficient}
+	ofPods := []nodes.Reason{nodes.NoResource, nodes.Affinity, nodes.Tainted, nodes.Insufficient}
 	for _, reason := range nodes {
-		if _, ok := stateWords[scoring.NodeReason(reason)]; !ok && !slices.Contains(ofPods, scoring.NodeReason(reason)) {
+		if _, ok := stateWords[nodes.Reason(reason)]; !ok && !slices.Contains(ofPods, nodes.Reason(reason)) {
 			t.Errorf("node reason %q has no word", reason)
 		}
 	}

@@ -13,7 +13,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // nodesOptions are the flags of nodes.
@@ -107,11 +108,11 @@ func (o *nodesOptions) run(ctx context.Context, in io.Reader, out, notes io.Writ
 	if err != nil {
 		return err
 	}
-	index, err := w.state.Index(w.cfg)
+	ix, err := w.state.Index(w.cfg)
 	if err != nil {
 		return err
 	}
-	text, err := view.render(newNodesReport(index, o.sort.value))
+	text, err := view.render(newNodesReport(ix, o.sort.value))
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ type ReportedNode struct {
 	Pods     int64 `json:"pods"`
 	InFlight int64 `json:"inFlight"`
 	// Out says why nothing is packed onto the node.
-	Out scoring.NodeReason `json:"out,omitempty"`
+	Out nodes.Reason `json:"out,omitempty"`
 }
 
 // ReportedUse is how much of a resource is used by pods, expected ones included.
@@ -166,14 +167,14 @@ type ReportedUse struct {
 }
 
 // newNodesReport reads an index.
-func newNodesReport(index *scoring.Index, by order) *NodesReport {
+func newNodesReport(ix *index.Index, by order) *NodesReport {
 	r := &NodesReport{
 		TypeMeta:  metav1.TypeMeta{APIVersion: config.APIVersion, Kind: "Nodes"},
 		Resources: []NodesOfResource{},
 		Nodes:     []ReportedNode{},
 	}
-	occupied := map[string]scoring.ResourceUse{}
-	for _, n := range index.Nodes() {
+	occupied := map[string]nodes.ResourceUse{}
+	for _, n := range ix.Nodes() {
 		node := ReportedNode{Name: n.Name, Pods: n.Pods, InFlight: n.InFlight, Out: n.Out}
 		for _, g := range n.GPUs {
 			node.GPUs = append(node.GPUs, ReportedUse{string(g.Name), g.Allocated, g.Free(), g.Allocatable})
@@ -186,7 +187,7 @@ func newNodesReport(index *scoring.Index, by order) *NodesReport {
 		}
 		r.Nodes = append(r.Nodes, node)
 	}
-	for _, o := range index.Occupancy() {
+	for _, o := range ix.Occupancy() {
 		sum := occupied[o.Resource]
 		r.Resources = append(r.Resources, NodesOfResource{
 			Resource: o.Resource, OccupiedNodes: o.PartialNodes + o.FullNodes, EmptyNodes: o.EmptyNodes,

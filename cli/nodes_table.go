@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // nodesView prints reports of nodes.
@@ -76,7 +76,7 @@ func (v *nodesView) printTable(out *bytes.Buffer, r *NodesReport) {
 	for _, row := range v.rows(r) {
 		n, g := row.node, row.use
 		t.add(cells(g.Resource, n.Name, decimal(g.Used), decimal(g.Free), v.bar(g), decimal(n.Pods), decimal(n.InFlight), stateWords[n.Out])...)
-		if n.Out != scoring.NodeFeasible {
+		if n.Out != nodes.Feasible {
 			t.dimLast()
 		}
 	}

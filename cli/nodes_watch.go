@@ -12,7 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 )
 
 // follow prints the nodes whenever they change, until the context ends, which is
@@ -27,7 +28,7 @@ func (o *nodesOptions) follow(ctx context.Context, view *nodesView, out, notes i
 	if err != nil {
 		return err
 	}
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		return err
 	}
@@ -41,10 +42,10 @@ func (o *nodesOptions) follow(ctx context.Context, view *nodesView, out, notes i
 	synced := make(chan struct{})
 	following.Go(func() {
 		// Nothing is logged between the pictures.
-		follow(klog.NewContext(ctx, logr.Discard()), clients, index, func() { close(synced) }, func(err error) {
+		watch.Follow(klog.NewContext(ctx, logr.Discard()), clients, ix, func() { close(synced) }, func(err error) {
 			// A missing permission does not appear by itself. Whatever else happens later
 			// may pass.
-			if !index.Synced() || apierrors.IsForbidden(err) {
+			if !ix.Synced() || apierrors.IsForbidden(err) {
 				stop(err)
 			}
 		})
@@ -53,7 +54,7 @@ func (o *nodesOptions) follow(ctx context.Context, view *nodesView, out, notes i
 	case <-ctx.Done():
 		return endOf(ctx)
 	case <-synced:
-		return o.redraw(ctx, view, index, out)
+		return o.redraw(ctx, view, ix, out)
 	}
 }
 
@@ -67,12 +68,12 @@ func endOf(ctx context.Context) error {
 
 // redraw looks every interval and prints what is new. An expected pod that never
 // comes stops counting without any event, so waiting for events would not do.
-func (o *nodesOptions) redraw(ctx context.Context, view *nodesView, index *scoring.Index, out io.Writer) error {
+func (o *nodesOptions) redraw(ctx context.Context, view *nodesView, ix *index.Index, out io.Writer) error {
 	ticker := time.NewTicker(o.interval)
 	defer ticker.Stop()
 	var last []byte
 	for {
-		text, err := view.render(newNodesReport(index, view.order))
+		text, err := view.render(newNodesReport(ix, view.order))
 		if err != nil {
 			return err
 		}

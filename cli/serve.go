@@ -27,6 +27,8 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -90,26 +92,26 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	}
 	ctrl.SetLogger(log)
 	log.Info("Starting", "version", Version(), "configuration", cfg)
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		return err
 	}
-	index.SetOwnNamespace(namespace)
-	index.Observe(scoring.Observers{Landed: logLanding(log.WithName("index")), Negative: logNegative(log.WithName("index"))})
+	ix.SetOwnNamespace(namespace)
+	ix.Observe(index.Observers{Landed: logLanding(log.WithName("index")), Negative: logNegative(log.WithName("index"))})
 	mgr, err := newManager(cfg, restConfig, log)
 	if err != nil {
 		return err
 	}
-	if err := feedIndex(mgr, index, log.WithName("index")); err != nil {
+	if err := feedIndex(mgr, ix, log.WithName("index")); err != nil {
 		return err
 	}
-	webhook.RegisterIndex(metrics.Registry, index)
+	webhook.RegisterIndex(metrics.Registry, ix)
 	webhookMetrics := webhook.NewMetrics(metrics.Registry)
 	webhookLog := log.WithName("webhook")
-	if err := mgr.Add(webhook.NewCallCheck(metrics.Registry, webhookMetrics, index, webhookLog)); err != nil {
+	if err := mgr.Add(webhook.NewCallCheck(metrics.Registry, webhookMetrics, ix, webhookLog)); err != nil {
 		return fmt.Errorf("adding the check for calls: %w", err)
 	}
-	scorer := scoring.NewScorer(cfg, index)
+	scorer := scoring.NewScorer(cfg, ix)
 	if err := followVersion(ctx, mgr, scorer.Version(), cfg.Scheduler, log.WithName("scheduler")); err != nil {
 		return err
 	}
@@ -121,7 +123,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err := mgr.Add(listener); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
-	if err := addChecks(mgr, index, listener); err != nil {
+	if err := addChecks(mgr, ix, listener); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -152,8 +154,8 @@ func newLogger(cfg config.Log) (logr.Logger, error) {
 }
 
 // logLanding logs, at debug level, where steered pods went.
-func logLanding(log logr.Logger) func(scoring.Landed) {
-	return func(l scoring.Landed) {
+func logLanding(log logr.Logger) func(index.Landed) {
+	return func(l index.Landed) {
 		log.V(1).Info("Landed", "namespace", l.Namespace, "pod", l.Name, "node", l.Node, "target", l.Target,
 			"where", l.Where, "waited", l.Waited.Round(time.Millisecond).String())
 	}
@@ -185,19 +187,19 @@ func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logg
 }
 
 // feedIndex lets the index follow the cluster while the manager runs.
-func feedIndex(mgr manager.Manager, index *scoring.Index, log logr.Logger) error {
+func feedIndex(mgr manager.Manager, ix *index.Index, log logr.Logger) error {
 	clients, err := newClients(mgr)
 	if err != nil {
 		return err
 	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		restore := collectOften()
-		follow(klog.NewContext(ctx, log), clients, index, func() {
+		watch.Follow(klog.NewContext(ctx, log), clients, ix, func() {
 			// Decoding all that exists leaves much behind, and takes as much memory as
 			// the process ever needs. Later there is no need for it.
 			debug.FreeOSMemory()
 			restore()
-			size := index.Size()
+			size := ix.Size()
 			log.Info("Synced", "nodes", size.Nodes, "pods", size.Pods)
 		}, nil)
 		return nil
@@ -232,9 +234,9 @@ func newClients(mgr manager.Manager) (kubernetes.Interface, error) {
 
 // addChecks makes the process ready when the index is synced and TLS is served,
 // and live as long as it answers.
-func addChecks(mgr manager.Manager, index *scoring.Index, listener *webhook.Listener) error {
+func addChecks(mgr manager.Manager, ix *index.Index, listener *webhook.Listener) error {
 	indexSynced := func(*http.Request) error {
-		if !index.Synced() {
+		if !ix.Synced() {
 			return errors.New("index not synced")
 		}
 		return nil

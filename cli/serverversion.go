@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 type versionFollower struct {
 	// server returns the gitVersion of the API server.
 	server  func() (string, error)
-	version *scoring.SchedulerVersion
+	version *scheduler.Version
 	// configured is the version of the configuration, zero for none.
 	configured config.MinorVersion
 	log        logr.Logger
@@ -42,7 +42,7 @@ type versionFollower struct {
 
 // followVersion looks at the API server's version now and from time to time while the
 // manager runs.
-func followVersion(ctx context.Context, mgr manager.Manager, version *scoring.SchedulerVersion, cfg config.Scheduler, log logr.Logger) error {
+func followVersion(ctx context.Context, mgr manager.Manager, version *scheduler.Version, cfg config.Scheduler, log logr.Logger) error {
 	server, err := newServerVersion(mgr.GetConfig())
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func (f *versionFollower) look(context.Context) {
 		f.log.Info("Weights are computed for these versions of kube-scheduler",
 			"versions", f.version.Held(), "source", f.version.Source(), "apiServer", gitVersion)
 	}
-	if f.configured != (config.MinorVersion{}) && server != f.last && !scoring.SameFormulas(server, f.configured) {
+	if f.configured != (config.MinorVersion{}) && server != f.last && !scheduler.SameFormulas(server, f.configured) {
 		f.log.Info("The configured version of the scheduler has other formulas than that of the API server, so pods may not be packed; remove scheduler.kubernetesVersion from the configuration",
 			"configured", f.configured, "apiServer", gitVersion)
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 // versionServer answers /version as API servers do.
@@ -54,13 +56,13 @@ func newFollower(t *testing.T, restConfig *rest.Config, configured string) (*ver
 	}
 	cfg := config.Default()
 	cfg.Scheduler.KubernetesVersion = configured
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	f := &versionFollower{
-		server: server, version: scoring.NewScorer(cfg, index).Version(),
+		server: server, version: scoring.NewScorer(cfg, ix).Version(),
 		log: logr.New(funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{}).GetSink()),
 	}
 	if configured != "" {
@@ -78,43 +80,43 @@ func TestVersionFollower(t *testing.T) {
 		answers []string
 		// held and source are what counts at the end.
 		held   string
-		source scoring.VersionSource
+		source scheduler.VersionSource
 		// logged is a part of each line of the log.
 		logged []string
 	}{
 		"it stays": {
 			answers: []string{"v1.35.1-gke.100", "v1.35.1-gke.100"},
-			held:    "1.35", source: scoring.VersionServer,
+			held:    "1.35", source: scheduler.VersionServer,
 			logged: []string{`"apiServer"="v1.35.1-gke.100"`},
 		},
 		"an upgrade": {
 			answers: []string{"v1.35.4", "v1.36.0", "v1.36.0"},
-			held:    "1.36 1.35", source: scoring.VersionServer,
+			held:    "1.36 1.35", source: scheduler.VersionServer,
 			logged: []string{`"apiServer"="v1.35.4"`, `"apiServer"="v1.36.0"`},
 		},
 		"unreadable": {
 			answers: []string{"", ""},
-			held:    config.NewestVersion.String(), source: scoring.VersionAssumed,
+			held:    config.NewestVersion.String(), source: scheduler.VersionAssumed,
 			logged: []string{"cannot be read"},
 		},
 		"readable after a while": {
 			answers: []string{"", "v1.34.4-eks-113cf36"},
-			held:    "1.34", source: scoring.VersionServer,
+			held:    "1.34", source: scheduler.VersionServer,
 			logged: []string{"cannot be read", `"apiServer"="v1.34.4-eks-113cf36"`},
 		},
 		"unreadable for a while": {
 			answers: []string{"v1.34.4", "", "", "v1.34.4"},
-			held:    "1.34", source: scoring.VersionServer,
+			held:    "1.34", source: scheduler.VersionServer,
 			logged: []string{`"apiServer"="v1.34.4"`, "cannot be read"},
 		},
 		"no version of Kubernetes": {
 			answers: []string{"v0.0.0-master"},
-			held:    config.NewestVersion.String(), source: scoring.VersionAssumed,
+			held:    config.NewestVersion.String(), source: scheduler.VersionAssumed,
 			logged: []string{"is no version of Kubernetes"},
 		},
 		"an override that differs": {
 			configured: "1.37", answers: []string{"v1.35.4", "v1.35.4", "v1.36.0"},
-			held: "1.37", source: scoring.VersionConfigured,
+			held: "1.37", source: scheduler.VersionConfigured,
 			logged: []string{
 				"Weights are computed", "remove scheduler.kubernetesVersion",
 				"remove scheduler.kubernetesVersion", // 1.36 has not the formulas of 1.37 either
@@ -122,7 +124,7 @@ func TestVersionFollower(t *testing.T) {
 		},
 		"an override with the same formulas": {
 			configured: "1.35", answers: []string{"v1.34.4", "v1.35.0"},
-			held: "1.35", source: scoring.VersionConfigured,
+			held: "1.35", source: scheduler.VersionConfigured,
 			logged: []string{"Weights are computed"},
 		},
 	} {
@@ -179,7 +181,7 @@ func TestALookEnds(t *testing.T) {
 	if took := time.Since(start); took > 2*versionTimeout {
 		t.Errorf("a look took %s", took)
 	}
-	if f.version.Source() != scoring.VersionAssumed {
+	if f.version.Source() != scheduler.VersionAssumed {
 		t.Errorf("source %s", f.version.Source())
 	}
 }

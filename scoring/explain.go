@@ -5,6 +5,9 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -27,7 +30,7 @@ type CandidateNode struct {
 	Name string
 	// GPUs are the GPU resources that the pod asks for, sorted by name, before
 	// placement.
-	GPUs []ResourceUse
+	GPUs []nodes.ResourceUse
 	// Score is 100*allocated/allocatable before placement, of the tightest requested
 	// GPU resource, 0 to 100; FreeAfter is how many of it are left after placement.
 	Score, FreeAfter int64
@@ -43,35 +46,35 @@ type LeftOutNode struct {
 	// Name is the node's metadata.name.
 	Name string
 	// Reason is the first that holds, in the order of the reasons.
-	Reason NodeReason
+	Reason nodes.Reason
 	// Lacking are the resources that the node has too little of, sorted by name,
 	// "pods" among them; only with NodeInsufficient.
-	Lacking []Shortage
+	Lacking []nodes.Shortage
 }
 
 // Explain tells what Decide would go by for a pod. It looks at every node, so it is
 // for people, not for admission. The pod is not changed and nothing is reserved.
 func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 	q, reason := s.query(r)
-	if reason != ReasonNone {
+	if reason != steering.ReasonNone {
 		return Explanation{Decision: Decision{Reason: reason, UID: r.UID}}
 	}
 	e := Explanation{Decision: s.look(ctx, q)}
-	user, _, reason := userPreferences(q.Pod)
-	if reason != ReasonNone {
+	user, _, reason := nodes.UserPreferences(q.Pod)
+	if reason != steering.ReasonNone {
 		return e
 	}
 	all := *q
 	all.AllNodes = true
 	v := s.index.Look(&all)
-	filter := newPodFilter(q.Pod, q.Demand)
+	filter := nodes.NewFilter(q.Pod, q.Demand)
 	var candidates []candidate
-	for _, state := range v.all {
-		reason, err := filter.check(state)
+	for _, state := range v.All {
+		reason, err := filter.Check(state)
 		switch {
 		case err != nil:
 			return e // the decision says that the affinity does not parse
-		case reason == NodeFeasible && !v.inBackoff(state.name):
+		case reason == nodes.Feasible && !v.InBackoff(state.Name):
 			candidates = append(candidates, newCandidate(&v, state, &filter, user))
 		default:
 			e.LeftOut = append(e.LeftOut, leftOut(state, reason, q.Demand))
@@ -87,26 +90,26 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 
 // leftOut says why a node is no candidate: for the filter's reason, or since it refused
 // pods if the filter has none.
-func leftOut(s *nodeState, reason NodeReason, d *Demand) LeftOutNode {
-	out := LeftOutNode{Name: s.name, Reason: reason}
+func leftOut(s *nodes.State, reason nodes.Reason, d *demand.Demand) LeftOutNode {
+	out := LeftOutNode{Name: s.Name, Reason: reason}
 	switch reason {
-	case NodeFeasible:
-		out.Reason = NodeBackoff
-	case NodeInsufficient:
-		out.Lacking = shortages(s, d)
+	case nodes.Feasible:
+		out.Reason = nodes.Backoff
+	case nodes.Insufficient:
+		out.Lacking = nodes.Shortages(s, d)
 	}
 	return out
 }
 
 // explained is a candidate as people see it.
-func (c *candidate) explained(d *Demand) CandidateNode {
+func (c *candidate) explained(d *demand.Demand) CandidateNode {
 	n := CandidateNode{
-		Name: c.name, Score: c.score, FreeAfter: c.freeAfter,
-		FreeMilliCPU: c.free(corev1.ResourceCPU), FreeMemory: c.free(corev1.ResourceMemory),
-		UserScore: c.userScore, SoftTaints: c.softTaints,
+		Name: c.Name, Score: c.score, FreeAfter: c.freeAfter,
+		FreeMilliCPU: c.Free(corev1.ResourceCPU), FreeMemory: c.Free(corev1.ResourceMemory),
+		UserScore: c.userScore, SoftTaints: c.SoftTaints,
 	}
 	for _, g := range d.GPUs {
-		n.GPUs = append(n.GPUs, c.use(g.Name))
+		n.GPUs = append(n.GPUs, c.Use(g.Name))
 	}
 	return n
 }

@@ -9,16 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // late returns the late steering for a pod, nil when it gets none: the mode is
 // Off, or the pod has preferences of its own, for nodes or pods. Ours is worth up
 // to 200 points of the scheduler's total and would outvote them.
-func (s *Scorer) late(pod *corev1.Pod, demand *Demand) *Late {
-	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) || len(PreferredTerms(pod)) > 0 {
+func (s *Scorer) late(pod *corev1.Pod, demand *demand.Demand) *steering.Late {
+	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) || len(steering.PreferredTerms(pod)) > 0 {
 		return nil
 	}
-	return &Late{LabelValue: lateLabelValue(demand.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}
+	return &steering.Late{LabelValue: lateLabelValue(demand.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}
 }
 
 func hasPodPreferences(pod *corev1.Pod) bool {

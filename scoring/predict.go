@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -12,22 +14,22 @@ import (
 // The pod is taken as the scheduler will see it, with our terms if it has any; it
 // is not changed, and nothing is reserved for it. The reason is that of Decide: a
 // pinned pod has points too, any other reason leaves none.
-func (s *Scorer) Predict(pod *corev1.Pod) ([]NodePoints, Reason) {
+func (s *Scorer) Predict(pod *corev1.Pod) ([]scheduler.Points, steering.Reason) {
 	q, reason := s.query(Request{Pod: pod})
-	if reason != ReasonNone {
+	if reason != steering.ReasonNone {
 		return nil, reason
 	}
 	v := s.index.Look(q)
 	f, reason := s.feasible(context.Background(), &v, q, allNodes)
-	m := newModel(&s.cfg.Scheduler, s.version.current()[0], q.Pod, q.Demand, v.images, v.nodes)
+	m := scheduler.NewModel(&s.cfg.Scheduler, s.version.Current()[0], q.Pod, q.Demand, v.Images, v.Nodes)
 	var mostPreferred int64
 	for i := range f.candidates {
 		mostPreferred = max(mostPreferred, f.candidates[i].userScore)
 	}
-	points := make([]NodePoints, len(f.candidates))
+	points := make([]scheduler.Points, len(f.candidates))
 	for i := range f.candidates {
-		points[i] = m.nodePoints(&f.candidates[i].schedulerNode, f.candidates[i].userScore, mostPreferred, f.softTaints)
+		points[i] = m.Points(&f.candidates[i].Feasible, f.candidates[i].userScore, mostPreferred, f.softTaints)
 	}
-	slices.SortFunc(points, func(a, b NodePoints) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(points, func(a, b scheduler.Points) int { return cmp.Compare(a.Name, b.Name) })
 	return points, reason
 }

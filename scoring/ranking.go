@@ -4,6 +4,11 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -11,12 +16,12 @@ import (
 // in large clusters the tail. If the user has preferences, only the best class of
 // nodes by them is listed. A pod that is decided about again keeps the node it has
 // reserved, if that is still in the best class.
-func (s *Scorer) rank(f found, v *View) []candidate {
+func (s *Scorer) rank(f found, v *index.View) []candidate {
 	if !f.complete { // the search went by the order, among nodes of one class
 		return f.candidates
 	}
 	var own *candidate
-	if v.ownState != nil && f.candidates[0].nodeState == v.ownState {
+	if v.OwnState != nil && f.candidates[0].State == v.OwnState {
 		own = &f.candidates[0] // the search begins with it
 	}
 	b := best{n: s.cfg.Weights.MaxTerms, order: compareCandidates}
@@ -27,9 +32,9 @@ func (s *Scorer) rank(f found, v *View) []candidate {
 	first := b.top[0]
 	if own != nil && sameClass(own, &first) {
 		b.order = func(a, c *candidate) int {
-			return cmp.Or(falseFirst(a.name != own.name, c.name != own.name), compareCandidates(a, c))
+			return cmp.Or(nodes.FalseFirst(a.Name != own.Name, c.Name != own.Name), compareCandidates(a, c))
 		}
-		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.name == own.name })
+		b.top = slices.DeleteFunc(b.top, func(c candidate) bool { return c.Name == own.Name })
 		b.add(own)
 	}
 	ranked := slices.Concat(b.top, s.tail(f, v, b.top))
@@ -42,16 +47,16 @@ func (s *Scorer) rank(f found, v *View) []candidate {
 // sameClass tells whether neither the scheduler, by PreferNoSchedule taints, nor
 // the user, by preferences, puts one of the nodes before the other.
 func sameClass(a, b *candidate) bool {
-	return a.softTaints == b.softTaints && a.userScore == b.userScore
+	return a.SoftTaints == b.SoftTaints && a.userScore == b.userScore
 }
 
 // candidate is a node that can take the pod, with what its rank depends on.
 type candidate struct {
-	schedulerNode
+	scheduler.Feasible
 	// userScore is the sum of the user's own preferred weights that match.
 	userScore int64
 	// key is the node's place in the packing order.
-	key packingKey
+	key nodes.Key
 	// score is 100*allocated/allocatable before placement, of the tightest
 	// requested GPU resource, 0 to 100.
 	score int64
@@ -61,18 +66,18 @@ type candidate struct {
 }
 
 // newCandidate computes what ranking needs to know of a feasible node.
-func newCandidate(v *View, n *nodeState, f *podFilter, user *nodeaffinity.PreferredSchedulingTerms) candidate {
-	c := candidate{schedulerNode: schedulerNode{n, f.softTaints(n.node)}, freeAfter: maxAmount}
+func newCandidate(v *index.View, n *nodes.State, f *nodes.Filter, user *nodeaffinity.PreferredSchedulingTerms) candidate {
+	c := candidate{Feasible: scheduler.Feasible{State: n, SoftTaints: f.SoftTaints(n.Node)}, freeAfter: demand.MaxAmount}
 	if user != nil {
-		c.userScore = user.Score(n.object)
+		c.userScore = user.Score(n.Object)
 	}
-	tightest := packing{free: maxAmount, state: n}
-	for _, g := range f.demand.GPUs {
-		p := packingOf(n, g.Name)
-		c.freeAfter = min(c.freeAfter, p.free-g.Count)
-		tightest.merge(p, g.Count)
+	tightest := nodes.Packing{Free: demand.MaxAmount, State: n}
+	for _, g := range f.Demand.GPUs {
+		p := nodes.PackingOf(n, g.Name)
+		c.freeAfter = min(c.freeAfter, p.Free-g.Count)
+		tightest.Merge(p, g.Count)
 	}
-	c.score, c.key = tightest.score, v.key(tightest)
+	c.score, c.key = tightest.Score, v.Key(tightest)
 	return c
 }
 
@@ -85,17 +90,17 @@ type compare func(a, b *candidate) int
 // are theirs.
 func compareCandidates(a, b *candidate) int {
 	switch {
-	case a.softTaints != b.softTaints:
-		return cmp.Compare(a.softTaints, b.softTaints)
+	case a.SoftTaints != b.SoftTaints:
+		return cmp.Compare(a.SoftTaints, b.SoftTaints)
 	case a.userScore != b.userScore:
 		return cmp.Compare(b.userScore, a.userScore)
 	default:
-		return a.entry().compare(b.entry())
+		return a.entry().Compare(b.entry())
 	}
 }
 
 // entry is the candidate's place in the packing order.
-func (c *candidate) entry() entry { return entry{key: c.key, hash: c.hash, state: c.nodeState} }
+func (c *candidate) entry() pool.Entry { return pool.Entry{Key: c.key, Hash: c.Hash, State: c.State} }
 
 // best keeps the first n candidates of the order, by insertion: n is small and
 // most candidates are not among them.

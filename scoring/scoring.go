@@ -7,6 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Request is a pod to decide about.
@@ -28,8 +33,10 @@ type Request struct {
 // parts of the pod.
 type Decision struct {
 	// Reason says why there is no ranking; ReasonNone when there is one.
-	Reason Reason
-	// UID is the one to put on the pod: of the first request of this admission.
+	Reason steering.
+		// UID is the one to put on the pod: of the first request of this admission.
+		Reason
+
 	UID types.UID
 	// Ranking lists the nodes that get a term, best first, with falling weights;
 	// the last Tail of them share one weight.
@@ -42,8 +49,10 @@ type Decision struct {
 	// has found the best.
 	Feasible int
 	// Late is set when the pod is to get late steering.
-	Late *Late
-	// NeutralizeSpreading says whether the neutral constraint may be added.
+	Late *steering.
+		// NeutralizeSpreading says whether the neutral constraint may be added.
+		Late
+
 	NeutralizeSpreading bool
 	// UnlistedMayWin says that the scheduler may prefer a feasible node that is
 	// not listed, because of what its other plugins give.
@@ -73,18 +82,18 @@ func (d *Decision) Target() string {
 // Scorer decides about pods against an index.
 type Scorer struct {
 	cfg     config.Configuration
-	index   *Index
-	version *SchedulerVersion
+	index   *index.Index
+	version *scheduler.Version
 }
 
 // NewScorer returns a scorer for a valid configuration.
-func NewScorer(cfg config.Configuration, index *Index) *Scorer {
-	return &Scorer{cfg: cfg, index: index, version: newSchedulerVersion(cfg.Scheduler, index.now)}
+func NewScorer(cfg config.Configuration, index *index.Index) *Scorer {
+	return &Scorer{cfg: cfg, index: index, version: scheduler.NewVersion(cfg.Scheduler, index.Now)}
 }
 
 // Version is by which versions of the scheduler the scorer decides. Whoever knows the
 // API server's tells it.
-func (s *Scorer) Version() *SchedulerVersion { return s.version }
+func (s *Scorer) Version() *scheduler.Version { return s.version }
 
 // optimisticTries is how often a decision is made without the lock before it is
 // made under it. Another decision has to take the last room of the same node in
@@ -98,7 +107,7 @@ const optimisticTries = 4
 // decision, with ReasonTimeout and no reservation. It may be called in parallel.
 func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	q, reason := s.query(r)
-	if reason != ReasonNone {
+	if reason != steering.ReasonNone {
 		return Decision{Reason: reason, UID: r.UID}
 	}
 	if r.DryRun {
@@ -107,7 +116,7 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 	for range optimisticTries {
 		v := s.index.View(q)
 		d := s.decideOn(ctx, &v, q)
-		if d.Reason == ReasonNothingFits && v.held && !q.GiveUp {
+		if d.Reason == steering.ReasonNothingFits && v.Held && !q.GiveUp {
 			q.GiveUp = true // the last room is not held for others
 			continue
 		}
@@ -119,28 +128,28 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 }
 
 // query returns what to look at the index for, or why there is nothing to look for.
-func (s *Scorer) query(r Request) (*Query, Reason) {
-	pod := s.version.stored(r.Pod)
-	demand, reason := NewDemand(pod, s.cfg.Resources)
+func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
+	pod := s.version.Stored(r.Pod)
+	demand, reason := demand.Of(pod, s.cfg.Resources)
 	switch {
-	case reason != ReasonNone:
+	case reason != steering.ReasonNone:
 		return nil, reason
 	case !s.index.Synced():
-		return nil, ReasonNotSynced
-	case tooManyConstraints(pod):
-		return nil, ReasonTooLarge
+		return nil, steering.ReasonNotSynced
+	case nodes.TooManyConstraints(pod):
+		return nil, steering.ReasonTooLarge
 	}
-	return &Query{
+	return &index.Query{
 		Pod: pod, Demand: &demand, Namespace: r.Namespace, UID: r.UID, FirstUID: r.FirstUID,
-		GiveUp: len(PreferredTerms(pod)) > 0,
-	}, ReasonNone
+		GiveUp: len(steering.PreferredTerms(pod)) > 0,
+	}, steering.ReasonNone
 }
 
 // look decides without changing anything.
-func (s *Scorer) look(ctx context.Context, q *Query) Decision {
+func (s *Scorer) look(ctx context.Context, q *index.Query) Decision {
 	v := s.index.Look(q)
 	d := s.decideOn(ctx, &v, q)
-	if d.Reason == ReasonNothingFits && v.held && !q.GiveUp {
+	if d.Reason == steering.ReasonNothingFits && v.Held && !q.GiveUp {
 		again := *q
 		again.GiveUp = true
 		v = s.index.Look(&again)
@@ -151,33 +160,33 @@ func (s *Scorer) look(ctx context.Context, q *Query) Decision {
 
 // reserve reserves what a decision says, if decisions are to be carried out. It returns
 // false when the target was taken meanwhile.
-func (s *Scorer) reserve(ctx context.Context, q *Query, d *Decision) bool {
+func (s *Scorer) reserve(ctx context.Context, q *index.Query, d *Decision) bool {
 	if s.cfg.Mode != config.ModeEnforce {
 		return true
 	}
 	reserved, err := s.index.Reserve(ctx, reservationOf(q, d))
 	if err != nil {
-		*d = Decision{Reason: ReasonTimeout, UID: d.UID} // the pod was admitted without us
+		*d = Decision{Reason: steering.ReasonTimeout, UID: d.UID} // the pod was admitted without us
 	}
 	return reserved || err != nil
 }
 
 // decideLocked decides while nobody else can reserve.
-func (s *Scorer) decideLocked(ctx context.Context, q *Query) (d Decision) {
+func (s *Scorer) decideLocked(ctx context.Context, q *index.Query) (d Decision) {
 	q.GiveUp = true
-	err := s.index.ReserveLocked(ctx, q, func(v *View) *Reservation {
+	err := s.index.ReserveLocked(ctx, q, func(v *index.View) *index.Reservation {
 		d = s.decideOn(ctx, v, q)
 		return reservationOf(q, &d)
 	})
 	if err != nil {
-		return Decision{Reason: ReasonTimeout, UID: d.UID}
+		return Decision{Reason: steering.ReasonTimeout, UID: d.UID}
 	}
 	return d
 }
 
 // reservationOf is what a decision wants to hold.
-func reservationOf(q *Query, d *Decision) *Reservation {
-	r := &Reservation{UID: d.UID, Request: q.UID, Namespace: q.Namespace, Demand: q.Demand, Listed: make([]string, len(d.Ranking))}
+func reservationOf(q *index.Query, d *Decision) *index.Reservation {
+	r := &index.Reservation{UID: d.UID, Request: q.UID, Namespace: q.Namespace, Demand: q.Demand, Listed: make([]string, len(d.Ranking))}
 	for i := range d.Ranking {
 		r.Listed[i] = d.Ranking[i].Name
 	}
@@ -185,31 +194,31 @@ func reservationOf(q *Query, d *Decision) *Reservation {
 }
 
 // decideOn is the decision itself, on a view.
-func (s *Scorer) decideOn(ctx context.Context, v *View, q *Query) Decision {
-	if isPinned(q.Pod) {
-		return Decision{Reason: ReasonPinned, UID: v.uid, NeutralizeSpreading: s.mayNeutralize(false)}
+func (s *Scorer) decideOn(ctx context.Context, v *index.View, q *index.Query) Decision {
+	if nodes.IsPinned(q.Pod) {
+		return Decision{Reason: steering.ReasonPinned, UID: v.Uid, NeutralizeSpreading: s.mayNeutralize(false)}
 	}
 	found, reason := s.feasible(ctx, v, q, bestOnly)
 	defer found.release()
-	d := Decision{Reason: reason, UID: v.uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
+	d := Decision{Reason: reason, UID: v.Uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
-	case reason == ReasonNothingFits:
+	case reason == steering.ReasonNothingFits:
 		d.Late = s.late(q.Pod, q.Demand)
 		return d
-	case reason != ReasonNone:
+	case reason != steering.ReasonNone:
 		return d
 	}
 	ranked := s.rank(found, v)
 	weighed, unlistedMayWin := s.weigh(v, q, ranked, found)
-	if len(weighed.weights) == 0 {
-		d.Reason = ReasonUserPreference
+	if len(weighed.Weights) == 0 {
+		d.Reason = steering.ReasonUserPreference
 		return d
 	}
-	d.Tail, d.UnlistedMayWin = weighed.tail, unlistedMayWin
-	d.Ranking = make([]RankedNode, len(weighed.weights))
-	for i, w := range weighed.weights {
-		c := &ranked[weighed.listed[i]]
-		d.Ranking[i] = RankedNode{Name: c.name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
+	d.Tail, d.UnlistedMayWin = weighed.Tail, unlistedMayWin
+	d.Ranking = make([]RankedNode, len(weighed.Weights))
+	for i, w := range weighed.Weights {
+		c := &ranked[weighed.Listed[i]]
+		d.Ranking[i] = RankedNode{Name: c.Name, Score: c.score, FreeAfter: c.freeAfter, Weight: int32(w)}
 	}
 	if s.cfg.LateSteering.Mode == config.LateAlways {
 		d.Late = s.late(q.Pod, q.Demand)

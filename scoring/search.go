@@ -5,6 +5,10 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
@@ -34,19 +38,19 @@ const (
 )
 
 // feasible returns nodes that can take the pod.
-func (s *Scorer) feasible(ctx context.Context, v *View, query *Query, e extent) (found, Reason) {
+func (s *Scorer) feasible(ctx context.Context, v *index.View, query *index.Query, e extent) (found, steering.Reason) {
 	pod, demand := query.Pod, query.Demand
-	user, userMax, reason := userPreferences(pod)
-	if reason != ReasonNone {
+	user, userMax, reason := nodes.UserPreferences(pod)
+	if reason != steering.ReasonNone {
 		return found{}, reason
 	}
-	if v.pool.invalid {
-		return found{}, ReasonInvalidAffinity
+	if v.Pool.Invalid {
+		return found{}, steering.ReasonInvalidAffinity
 	}
 	if user != nil || len(demand.GPUs) > 1 {
 		e = allNodes // the pool's order is not that of such a pod
 	}
-	filter := newPodFilter(pod, demand)
+	filter := nodes.NewFilter(pod, demand)
 	q := s.newSearch(ctx, v, &filter, user, e)
 	q.run()
 	if e == bestOnly && q.skippedTainted && len(q.f.candidates) < q.limit {
@@ -54,19 +58,19 @@ func (s *Scorer) feasible(ctx context.Context, v *View, query *Query, e extent) 
 		q.run()
 	}
 	f := q.f
-	f.userMax, f.hostnames = userMax, v.pool.withoutHostname == 0
-	f.countSoftTaints(v.pool.mostSoftTaints)
+	f.userMax, f.hostnames = userMax, v.Pool.WithoutHostname == 0
+	f.countSoftTaints(v.Pool.MostSoftTaints)
 	switch {
 	case q.timeout:
-		return found{}, ReasonTimeout
-	case isPinned(pod) || filter.constrained && v.pool.matching == 1 && len(f.candidates) == 1:
-		return f, ReasonPinned
-	case len(f.candidates) == 0 && v.unknownResource:
-		return f, ReasonUnknownResource
+		return found{}, steering.ReasonTimeout
+	case nodes.IsPinned(pod) || filter.Constrained && v.Pool.Matching == 1 && len(f.candidates) == 1:
+		return f, steering.ReasonPinned
+	case len(f.candidates) == 0 && v.UnknownResource:
+		return f, steering.ReasonUnknownResource
 	case len(f.candidates) == 0:
-		return f, ReasonNothingFits
+		return f, steering.ReasonNothingFits
 	}
-	return f, ReasonNone
+	return f, steering.ReasonNone
 }
 
 // countSoftTaints sets the most PreferNoSchedule taints on a candidate, or, if some
@@ -77,7 +81,7 @@ func (f *found) countSoftTaints(onAnyNode int64) {
 		return
 	}
 	for i := range f.candidates {
-		f.softTaints = max(f.softTaints, f.candidates[i].softTaints)
+		f.softTaints = max(f.softTaints, f.candidates[i].SoftTaints)
 	}
 }
 
@@ -85,8 +89,8 @@ func (f *found) countSoftTaints(onAnyNode int64) {
 type search struct {
 	ctx    context.Context
 	s      *Scorer
-	v      *View
-	filter *podFilter
+	v      *index.View
+	filter *nodes.Filter
 	user   *nodeaffinity.PreferredSchedulingTerms
 	extent extent
 	// limit is how many candidates a head can have.
@@ -103,10 +107,10 @@ type search struct {
 	visited int
 }
 
-func (s *Scorer) newSearch(ctx context.Context, v *View, filter *podFilter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
+func (s *Scorer) newSearch(ctx context.Context, v *index.View, filter *nodes.Filter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
 	q := &search{
 		ctx: ctx, s: s, v: v, filter: filter, user: user, extent: e,
-		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.pool.tree.Len()),
+		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.Pool.Tree.Len()),
 		f: found{complete: e == allNodes},
 	}
 	q.f.candidates = slices.Grow(*candidateLists.Get().(*[]candidate), q.limit+q.segments.total())
@@ -142,10 +146,10 @@ const visitsPerSegmentInClass = 4
 // run looks at the pod's own reserved node, then at the pool in packing order until
 // the head has all its nodes, then for the tail.
 func (q *search) run() {
-	if q.v.ownState != nil {
-		q.consider(q.v.ownState)
+	if q.v.OwnState != nil {
+		q.consider(q.v.OwnState)
 	}
-	q.v.pool.tree.Ascend(func(e entry) bool { return q.visit(e.state) && !q.headFull() })
+	q.v.Pool.Tree.Ascend(func(e pool.Entry) bool { return q.visit(e.State) && !q.headFull() })
 	if q.headFull() && !q.timeout {
 		q.findTail()
 		return
@@ -162,7 +166,7 @@ func (q *search) headFull() bool {
 // them without looking at too many, best first.
 func (q *search) findTail() {
 	head := len(q.f.candidates)
-	for c := range classes {
+	for c := range pool.Classes {
 		if q.wantsTail() {
 			q.findTailIn(c)
 		}
@@ -177,61 +181,61 @@ func (q *search) wantsTail() bool { return q.segments.uncovered() > 0 && !q.time
 // where the first candidate says and goes round: pods expected elsewhere get other
 // nodes, or many at a time would fill the same few, and those expected on one node get
 // the same.
-func (q *search) findTailIn(c class) {
+func (q *search) findTailIn(c pool.Class) {
 	visits := visitsPerSegmentInClass * q.segments.total()
-	visit := func(p place) bool {
-		if p.class != c {
+	visit := func(p pool.Place) bool {
+		if p.Class != c {
 			return false
 		}
 		visits--
 		inTime := true
-		if q.segments.isUncovered(int(p.slot)) {
-			if s := q.v.latest.of(p); s != nil {
+		if q.segments.isUncovered(int(p.Slot)) {
+			if s := q.v.Latest.Of(p); s != nil {
 				inTime = q.visit(s)
 			}
 		}
 		return inTime && q.wantsTail() && visits > 0
 	}
-	begin := placeFrom(c, q.f.candidates[0].node)
-	q.v.pool.scattered.AscendGreaterOrEqual(begin, visit)
+	begin := pool.PlaceFrom(c, q.f.candidates[0].Node)
+	q.v.Pool.Scattered.AscendGreaterOrEqual(begin, visit)
 	if q.wantsTail() && visits > 0 {
-		q.v.pool.scattered.AscendRange(place{class: c}, begin, visit)
+		q.v.Pool.Scattered.AscendRange(pool.Place{Class: c}, begin, visit)
 	}
 }
 
 // visit looks at a node of the pool. It is false when there is no more time.
-func (q *search) visit(s *nodeState) bool {
+func (q *search) visit(s *nodes.State) bool {
 	if q.visited++; q.visited%nodesPerCheck == 0 && q.ctx.Err() != nil {
 		q.timeout = true
 		return false
 	}
-	if q.v.own == nil || s.name != q.v.own.node {
+	if q.v.Own == nil || s.Name != q.v.Own.Node {
 		q.consider(s)
 	}
 	return true
 }
 
 // consider adds a node to the candidates if it can take the pod and may be listed.
-func (q *search) consider(s *nodeState) {
-	if q.headFull() && (!q.segments.isUncovered(s.slot) || q.has(s)) { // enough of its segment are listed, or it is
+func (q *search) consider(s *nodes.State) {
+	if q.headFull() && (!q.segments.isUncovered(s.Slot) || q.has(s)) { // enough of its segment are listed, or it is
 		return
 	}
-	if !fits(s, q.filter.demand) || q.v.inBackoff(s.name) {
+	if !nodes.Fits(s, q.filter.Demand) || q.v.InBackoff(s.Name) {
 		return
 	}
 	c := newCandidate(q.v, s, q.filter, q.user)
-	if c.softTaints > 0 && q.extent == bestOnly {
+	if c.SoftTaints > 0 && q.extent == bestOnly {
 		q.skippedTainted = true
 		return
 	}
-	q.segments.cover(s.slot)
+	q.segments.cover(s.Slot)
 	q.f.candidates = append(q.f.candidates, c)
 }
 
 // has tells whether a node is a candidate already.
-func (q *search) has(s *nodeState) bool {
+func (q *search) has(s *nodes.State) bool {
 	for i := range q.f.candidates {
-		if q.f.candidates[i].node == s.node {
+		if q.f.candidates[i].Node == s.Node {
 			return true
 		}
 	}

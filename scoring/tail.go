@@ -4,6 +4,9 @@ import (
 	"slices"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 // segmentLength is how many neighbours in the scheduler's node order must have a
@@ -15,7 +18,7 @@ import (
 // in two hold less than the window, so it holds a feasible node of a segment that
 // is whole in it, and that segment's listed node too.
 func segmentLength(cfg *config.Configuration, nodes, feasible int) int {
-	examined := examinedNodes(&cfg.Scheduler, nodes)
+	examined := scheduler.Examined(&cfg.Scheduler, nodes)
 	if cfg.Weights.Weighting == config.WeightingEqual || examined >= feasible || cfg.Weights.TailTerms == 0 {
 		return 0
 	}
@@ -40,14 +43,14 @@ type segments struct {
 
 // newSegments cuts the nodes of a view, of which so many may be feasible. Segments
 // want more than one candidate as long as the tail is not larger than the head then.
-func (s *Scorer) newSegments(v *View, feasible int) segments {
-	length := segmentLength(&s.cfg, v.nodes, feasible)
+func (s *Scorer) newSegments(v *index.View, feasible int) segments {
+	length := segmentLength(&s.cfg, v.Nodes, feasible)
 	if length == 0 {
 		return segments{}
 	}
-	count := (v.nodes + length - 1) / length
+	count := (v.Nodes + length - 1) / length
 	wanted := min(max(min(s.cfg.Weights.MaxTerms, s.cfg.Weights.TailTerms)/count, 1), nodesPerSegment)
-	return segments{length: length, places: v.nodeOrder.places(), wanted: wanted, listed: make([]int, count), left: wanted * count}
+	return segments{length: length, places: v.NodeOrder.Places(), wanted: wanted, listed: make([]int, count), left: wanted * count}
 }
 
 func (s *segments) count() int { return len(s.listed) }
@@ -73,23 +76,23 @@ func (s *segments) cover(slot int) {
 
 // tail returns the best candidates of each segment of the scheduler's node order
 // that has not enough in the head, best first.
-func (s *Scorer) tail(f found, v *View, head []candidate) []candidate {
-	segments := s.newSegments(v, max(len(f.candidates), v.pool.tree.Len()))
+func (s *Scorer) tail(f found, v *index.View, head []candidate) []candidate {
+	segments := s.newSegments(v, max(len(f.candidates), v.Pool.Tree.Len()))
 	if segments.length == 0 {
 		return nil
 	}
-	inHead := make(map[*node]bool, len(head))
+	inHead := make(map[*nodes.Node]bool, len(head))
 	for i := range head {
-		segments.cover(head[i].slot)
-		inHead[head[i].node] = true
+		segments.cover(head[i].Slot)
+		inHead[head[i].Node] = true
 	}
 	tops := make([]best, segments.count())
 	for i, listed := range segments.listed {
 		tops[i] = best{n: segments.wanted - listed, order: compareCandidates}
 	}
 	for i := range f.candidates {
-		if c := &f.candidates[i]; segments.isUncovered(c.slot) && !inHead[c.node] {
-			tops[segments.of(c.slot)].add(c)
+		if c := &f.candidates[i]; segments.isUncovered(c.Slot) && !inHead[c.Node] {
+			tops[segments.of(c.Slot)].add(c)
 		}
 	}
 	var tail []candidate

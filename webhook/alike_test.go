@@ -71,7 +71,7 @@ func TestPodsOfOneOwnerStayAlike(t *testing.T) {
 func TestNodeGone(t *testing.T) {
 	bed := newBed(t, config.Default(), []string{"team-a"}, goldenCluster(t, "mixed")...)
 	before := admit(t, bed, 1)
-	bed.index.DeleteNode("g1")
+	bed.ix.DeleteNode("g1")
 	after := admit(t, bed, 2)
 	if !strings.Contains(before, `"g1"`) || strings.Contains(after, `"g1"`) || !strings.Contains(after, `"g2"`) {
 		t.Errorf("terms while g1 was there: %s\nand after it was deleted: %s", before, after)
@@ -84,7 +84,7 @@ func TestNodeGone(t *testing.T) {
 	// The pod with the stale ranking comes again, as on a reinvocation.
 	request := podCreate([]byte(replica))
 	request.Object.Raw = checkResponse(t, request.Object.Raw, request.UID, bed.Handle(t.Context(), request))
-	bed.index.DeleteNode("g2")
+	bed.ix.DeleteNode("g2")
 	again := bed.Handle(t.Context(), request)
 	if result := string(checkResponse(t, request.Object.Raw, request.UID, again)); strings.Contains(result, `["g2"]`) || !strings.Contains(result, `["g3"]`) {
 		t.Errorf("the ranking still names a node that is gone: %s", result)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 )
 
 // testStart is where the clocks of the tests begin.
@@ -32,7 +33,7 @@ const firstUID types.UID = "0f5c5d2e-8d9b-4b7c-9a51-000000000001"
 // still until a test moves it.
 type testBed struct {
 	*Handler
-	index    *scoring.Index
+	ix    *index.Index
 	registry *prometheus.Registry
 	log      *logLines
 	clock    time.Time
@@ -47,29 +48,29 @@ func newBed(t testing.TB, cfg config.Configuration, namespaces []string, objects
 	// A busy machine must not change what comes of a pod.
 	cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
 	bed := &testBed{registry: prometheus.NewRegistry(), log: &logLines{}, clock: testStart}
-	index, err := scoring.NewIndex(cfg, func() time.Time { return bed.clock })
+	ix, err := index.New(cfg, func() time.Time { return bed.clock })
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range namespaces {
-		index.SetNamespace(name, true)
+		ix.SetNamespace(name, true)
 	}
 	for _, o := range objects {
 		switch o := o.(type) {
 		case *corev1.Node:
-			index.SetNode(o)
+			ix.SetNode(o)
 		case *corev1.Pod:
 			if o.UID == "" {
 				o.UID = types.UID(o.Namespace + "/" + o.Name)
 			}
-			index.SetPod(o)
+			ix.SetPod(o)
 		default:
 			t.Fatalf("unknown object %T", o)
 		}
 	}
-	index.SetSynced()
-	bed.index = index
-	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, index), NewMetrics(bed.registry), bed.log.logger())
+	ix.SetSynced()
+	bed.ix = ix
+	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), NewMetrics(bed.registry), bed.log.logger())
 	return bed
 }
 

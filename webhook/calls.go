@@ -8,7 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 )
 
 const (
@@ -39,13 +39,13 @@ type CallCheck struct {
 }
 
 // NewCallCheck returns a check on the index and registers its metrics.
-func NewCallCheck(registry prometheus.Registerer, metrics *Metrics, index *scoring.Index, log logr.Logger) *CallCheck {
-	c := newCallCheck(index.Unsteered, metrics.lastRequest.Load, time.Now, log)
+func NewCallCheck(registry prometheus.Registerer, metrics *Metrics, ix *index.Index, log logr.Logger) *CallCheck {
+	c := newCallCheck(ix.Unsteered, metrics.lastRequest.Load, time.Now, log)
 	registry.MustRegister(
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "gpu_binpacker_unsteered_pods_total",
 			Help: "GPU pods that appeared in opted-in namespaces without a decision of ours, for whatever reason. Every replica counts all.",
-		}, func() float64 { return float64(index.Unsteered()) }),
+		}, func() float64 { return float64(ix.Unsteered()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "gpu_binpacker_calls_missing",
 			Help: "1 when GPU pods appear in opted-in namespaces without a decision and this replica has not been asked about any pod for minutes.",

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Limits of a pod that we touch.
@@ -48,9 +48,9 @@ func (o *ownParts) any() bool {
 // decode reads the pod of a request, with the API server's own rules: names are
 // case-sensitive, unknown fields are ignored. A name that is there twice, which no
 // API server sends, is an error: readers differ in what they make of it.
-func decode(req admission.Request) (*submission, scoring.Reason) {
+func decode(req admission.Request) (*submission, steering.Reason) {
 	if len(req.Object.Raw) > maxPodBytes {
-		return nil, scoring.ReasonTooLarge
+		return nil, steering.ReasonTooLarge
 	}
 	s := &submission{}
 	err := json.Unmarshal(req.Object.Raw, &s.wire, tolerant)
@@ -62,9 +62,9 @@ func decode(req admission.Request) (*submission, scoring.Reason) {
 	}
 	s.user, s.ours = separate(s.pod)
 	if len(s.ours.terms)+len(s.ours.constraints)+len(s.ours.affinities) > maxOwnParts {
-		return nil, scoring.ReasonTooLarge
+		return nil, steering.ReasonTooLarge
 	}
-	return s, scoring.ReasonNone
+	return s, steering.ReasonNone
 }
 
 // separate returns the pod without our parts, and which they are. The pod itself
@@ -82,7 +82,7 @@ func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
 	affinity := *pod.Spec.Affinity
 	if affinity.NodeAffinity != nil {
 		nodes := *affinity.NodeAffinity
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution = without(scoring.PreferredTerms(pod), ours.terms)
+		nodes.PreferredDuringSchedulingIgnoredDuringExecution = without(steering.PreferredTerms(pod), ours.terms)
 		affinity.NodeAffinity = &nodes
 	}
 	if affinity.PodAffinity != nil {
@@ -96,9 +96,9 @@ func separate(pod *corev1.Pod) (*corev1.Pod, ownParts) {
 
 func ownPartsOf(pod *corev1.Pod) ownParts {
 	ours := ownParts{
-		terms:       indices(scoring.PreferredTerms(pod), scoring.IsOurTerm),
-		constraints: indices(pod.Spec.TopologySpreadConstraints, scoring.IsOurConstraint),
-		affinities:  indices(preferredPodTerms(pod), scoring.IsOurAffinity),
+		terms:       indices(steering.PreferredTerms(pod), steering.IsOurTerm),
+		constraints: indices(pod.Spec.TopologySpreadConstraints, steering.IsOurConstraint),
+		affinities:  indices(preferredPodTerms(pod), steering.IsOurAffinity),
 	}
 	for _, key := range []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission, config.AnnotationRanking} {
 		if _, ok := pod.Annotations[key]; ok {

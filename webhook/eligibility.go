@@ -6,34 +6,34 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Reasons of this package, beside those of package scoring.
 const (
 	// ReasonNotPodCreate: not the creation of a pod.
-	ReasonNotPodCreate scoring.Reason = "NotPodCreate"
+	ReasonNotPodCreate steering.Reason = "NotPodCreate"
 	// ReasonUndecodable: the object does not decode as a pod; the API server
 	// will judge it.
-	ReasonUndecodable scoring.Reason = "Undecodable"
+	ReasonUndecodable steering.Reason = "Undecodable"
 	// ReasonBound: spec.nodeName is set, the scheduler is not asked.
-	ReasonBound scoring.Reason = "Bound"
+	ReasonBound steering.Reason = "Bound"
 	// ReasonNodePod: a mirror, DaemonSet or node-owned pod; its node is given.
-	ReasonNodePod scoring.Reason = "NodePod"
+	ReasonNodePod steering.Reason = "NodePod"
 	// ReasonOtherScheduler: spec.schedulerName is not one that we serve.
-	ReasonOtherScheduler scoring.Reason = "OtherScheduler"
+	ReasonOtherScheduler steering.Reason = "OtherScheduler"
 	// ReasonGated: scheduling gates; a ranking would be stale when they open.
-	ReasonGated scoring.Reason = "Gated"
+	ReasonGated steering.Reason = "Gated"
 	// ReasonOptedOut: the pod carries the opt-out label.
-	ReasonOptedOut scoring.Reason = "OptedOut"
+	ReasonOptedOut steering.Reason = "OptedOut"
 	// ReasonPodGroup: a plain pod of a Kueue group, whose pods must stay alike.
-	ReasonPodGroup scoring.Reason = "PodGroup"
+	ReasonPodGroup steering.Reason = "PodGroup"
 	// ReasonSpread: the user asks for the pods to be spread.
-	ReasonSpread scoring.Reason = "Spread"
+	ReasonSpread steering.Reason = "Spread"
 	// ReasonPatch: the patch did not apply or was invalid; a bug, counted.
-	ReasonPatch scoring.Reason = "PatchRejected"
+	ReasonPatch steering.Reason = "PatchRejected"
 	// ReasonPanic: a panic while deciding; a bug, counted.
-	ReasonPanic scoring.Reason = "Panic"
+	ReasonPanic steering.Reason = "Panic"
 )
 
 // Labels and annotations of others, by which pods are recognised.
@@ -44,18 +44,18 @@ const (
 
 // checkRequest refuses requests that are not the creation of a pod. The webhook's
 // rules never send any; a wrong rule must not break updates or bindings.
-func checkRequest(req admission.Request) scoring.Reason {
+func checkRequest(req admission.Request) steering.Reason {
 	if req.Operation != admissionv1.Create || req.SubResource != "" ||
 		req.Kind.Group != "" || req.Kind.Kind != "Pod" ||
 		req.Resource.Group != "" || req.Resource.Resource != "pods" {
 		return ReasonNotPodCreate
 	}
-	return scoring.ReasonNone
+	return steering.ReasonNone
 }
 
 // eligible tells why a pod is left alone, if it is. The pod is the user's,
 // without our parts.
-func eligible(pod *corev1.Pod, cfg config.Configuration) scoring.Reason {
+func eligible(pod *corev1.Pod, cfg config.Configuration) steering.Reason {
 	switch {
 	case pod.Labels[config.LabelEnabled] == "false":
 		return ReasonOptedOut
@@ -63,7 +63,7 @@ func eligible(pod *corev1.Pod, cfg config.Configuration) scoring.Reason {
 		return ReasonNodePod
 	case pod.Spec.NodeName != "":
 		return ReasonBound
-	case !scoring.ServedScheduler(cfg, pod.Spec.SchedulerName):
+	case !steering.ServedScheduler(cfg, pod.Spec.SchedulerName):
 		return ReasonOtherScheduler
 	case len(pod.Spec.SchedulingGates) > 0:
 		return ReasonGated
@@ -72,7 +72,7 @@ func eligible(pod *corev1.Pod, cfg config.Configuration) scoring.Reason {
 	case cfg.Spreading.UserConstraints == config.UserConstraintsRespect && wantsSpread(pod):
 		return ReasonSpread
 	}
-	return scoring.ReasonNone
+	return steering.ReasonNone
 }
 
 // ownedBy tells whether an owner of the pod has the kind.

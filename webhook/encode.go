@@ -6,7 +6,7 @@ import (
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-json-experiment/json"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // encode returns the operations as a JSON patch. Where parts of ours are removed or
@@ -15,7 +15,7 @@ import (
 // as on a reinvocation, is dropped. Without such parts, which is nearly always, there
 // are only additions to objects that are there or were added before: the fuzz targets
 // apply every patch, and applying takes longer than everything else about a pod.
-func encode(s *submission, ops []operation) ([]byte, scoring.Reason) {
+func encode(s *submission, ops []operation) ([]byte, steering.Reason) {
 	if s.wire.Metadata == nil || s.wire.Spec == nil {
 		return nil, ReasonPatch // nowhere to add to; the API server sends both
 	}
@@ -24,7 +24,7 @@ func encode(s *submission, ops []operation) ([]byte, scoring.Reason) {
 		return nil, ReasonPatch
 	}
 	if !s.ours.any() {
-		return patch, scoring.ReasonNone
+		return patch, steering.ReasonNone
 	}
 	before, err := s.wire.skeleton()
 	if err != nil {
@@ -35,9 +35,9 @@ func encode(s *submission, ops []operation) ([]byte, scoring.Reason) {
 		return nil, ReasonPatch
 	}
 	if sameJSON(before, after) {
-		return nil, scoring.ReasonNone
+		return nil, steering.ReasonNone
 	}
-	return patch, scoring.ReasonNone
+	return patch, steering.ReasonNone
 }
 
 // applied applies a patch to a JSON text.

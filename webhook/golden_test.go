@@ -108,7 +108,7 @@ func (c *goldenCase) run(t *testing.T, path string) {
 	// A rejected patch is a bug of ours, and rare: its reservation may time out.
 	if got.Reason != string(ReasonPatch) {
 		reserves := got.Steering == config.SteeringRanked && !c.Request.DryRun && bed.cfg.Mode == config.ModeEnforce
-		if n := bed.index.Size().Reservations; (n > 0) != reserves {
+		if n := bed.ix.Size().Reservations; (n > 0) != reserves {
 			t.Errorf("%d reservations, want some: %v", n, reserves)
 		}
 	}

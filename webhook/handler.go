@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Decider ranks the nodes for a pod. It must be safe for parallel use.
@@ -63,22 +64,22 @@ func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcom
 	case o := <-done:
 		return o
 	case <-ctx.Done():
-		return skipped(scoring.ReasonTimeout)
+		return skipped(steering.ReasonTimeout)
 	}
 }
 
 // steer is the journey of a pod, in order: decode, eligibility, decision, patch.
 func (h *Handler) steer(ctx context.Context, req admission.Request) outcome {
-	if reason := checkRequest(req); reason != scoring.ReasonNone {
+	if reason := checkRequest(req); reason != steering.ReasonNone {
 		return skipped(reason)
 	}
 	submitted, reason := decode(req)
-	if reason != scoring.ReasonNone {
+	if reason != steering.ReasonNone {
 		return skipped(reason)
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
 	decision := scoring.Decision{Reason: eligible(submitted.user, h.cfg)}
-	if decision.Reason == scoring.ReasonNone {
+	if decision.Reason == steering.ReasonNone {
 		decision = h.decider.Decide(ctx, scoring.Request{
 			Pod:       submitted.user,
 			Namespace: req.Namespace,
@@ -88,7 +89,7 @@ func (h *Handler) steer(ctx context.Context, req admission.Request) outcome {
 		})
 	}
 	patch, reason := buildPatch(submitted, &decision, h.cfg)
-	if reason == scoring.ReasonNone {
+	if reason == steering.ReasonNone {
 		reason = decision.Reason
 	}
 	return outcome{reason: reason, decision: decision, patch: patch, dryRun: dryRun, pod: nameForLog(submitted.pod)}

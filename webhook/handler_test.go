@@ -15,6 +15,8 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // gpuPod is a pod that is ranked on any of the test clusters with room.
@@ -52,7 +54,7 @@ func TestHandleNeverDenies(t *testing.T) {
 	tests := map[string]struct {
 		decider Decider
 		request admission.Request
-		want    scoring.Reason
+		want    steering.Reason
 	}{
 		"decider panics with text":     {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic("boom") }), want: ReasonPanic},
 		"decider panics with an error": {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic(fmt.Errorf("boom")) }), want: ReasonPanic},
@@ -61,7 +63,7 @@ func TestHandleNeverDenies(t *testing.T) {
 		}), want: ReasonPanic},
 		"no decider":            {want: ReasonPanic},
 		"no object":             {request: podCreate(nil), want: ReasonUndecodable},
-		"null object":           {request: podCreate([]byte("null")), decider: decide(scoring.Decision{Reason: scoring.ReasonNoGPU}), want: scoring.ReasonNoGPU},
+		"null object":           {request: podCreate([]byte("null")), decider: decide(scoring.Decision{Reason: steering.ReasonNoGPU}), want: steering.ReasonNoGPU},
 		"object is a list":      {request: podCreate([]byte(`[{}]`)), want: ReasonUndecodable},
 		"object is cut off":     {request: podCreate([]byte(gpuPod[:40])), want: ReasonUndecodable},
 		"object of wrong types": {request: podCreate([]byte(`{"metadata":{"labels":[1]}}`)), want: ReasonUndecodable},
@@ -91,7 +93,7 @@ func TestHandleNeverDenies(t *testing.T) {
 			if diff := cmp.Diff(want, response); diff != "" {
 				t.Errorf("response (-want +got):\n%s", diff)
 			}
-			if steering, reason := bed.onlyDecision(t); steering != "none" || reason != string(tc.want) {
+			if how, reason := bed.onlyDecision(t); how != "none" || reason != string(tc.want) {
 				t.Errorf("counted as %s/%s, want none/%s", steering, reason, tc.want)
 			}
 		})
@@ -100,12 +102,12 @@ func TestHandleNeverDenies(t *testing.T) {
 
 func TestHandleBeforeSync(t *testing.T) {
 	cfg, registry := config.Default(), prometheus.NewRegistry()
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bed := &testBed{registry: registry, log: &logLines{}}
-	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, index), NewMetrics(registry), bed.log.logger())
+	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), NewMetrics(registry), bed.log.logger())
 	// A copy of a steered pod as well: what is stale cannot be told yet.
 	for _, raw := range []string{gpuPod, `{"metadata":{"annotations":{"` + config.AnnotationTarget + `":"g1"}},` + gpuPod[len(`{"metadata":{"name":"p"},`):]} {
 		request := podCreate([]byte(raw))
@@ -143,10 +145,10 @@ func TestHandleTimeout(t *testing.T) {
 			if !response.Allowed || response.Patch != nil {
 				t.Errorf("response %+v", response)
 			}
-			if steering, reason := bed.onlyDecision(t); steering != "none" || reason != string(scoring.ReasonTimeout) {
-				t.Errorf("counted as %s/%s", steering, reason)
+			if how, reason := bed.onlyDecision(t); how != "none" || reason != string(steering.ReasonTimeout) {
+				t.Errorf("counted as %s/%s", how, reason)
 			}
-			if !strings.Contains(bed.log.text(), string(scoring.ReasonTimeout)) {
+			if !strings.Contains(bed.log.text(), string(steering.ReasonTimeout)) {
 				t.Errorf("the timeout is not in the log: %s", bed.log.text())
 			}
 			// The late decision ends by itself and changes nothing any more.
@@ -171,7 +173,7 @@ func TestHandleRequest(t *testing.T) {
 	var got scoring.Request
 	bed := handlerWith(t, deciderFunc(func(r scoring.Request) scoring.Decision {
 		got = r
-		return scoring.Decision{Reason: scoring.ReasonNoGPU}
+		return scoring.Decision{Reason: steering.ReasonNoGPU}
 	}))
 	dryRun := true
 	request := podCreate([]byte(`{"metadata":{"namespace":"wrong","annotations":{"gpu-binpacker.io/admission":"first"}},"spec":{"affinity":{"nodeAffinity":{` +

@@ -17,7 +17,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // What must hold for every answer, whatever the pod. The golden cases and the
@@ -122,9 +122,9 @@ func withoutOurs(t testing.TB, raw []byte) (map[string]any, []string) {
 	}
 	preferred := "preferredDuringSchedulingIgnoredDuringExecution"
 	elements := slices.Concat(
-		userElements(t, raw, scoring.IsOurTerm, "spec", "affinity", "nodeAffinity", preferred),
-		userElements(t, raw, scoring.IsOurAffinity, "spec", "affinity", "podAffinity", preferred),
-		userElements(t, raw, scoring.IsOurConstraint, "spec", "topologySpreadConstraints"),
+		userElements(t, raw, steering.IsOurTerm, "spec", "affinity", "nodeAffinity", preferred),
+		userElements(t, raw, steering.IsOurAffinity, "spec", "affinity", "podAffinity", preferred),
+		userElements(t, raw, steering.IsOurConstraint, "spec", "topologySpreadConstraints"),
 	)
 	for _, key := range []string{"steering", "target", "admission", "ranking"} {
 		deleteAt(pod, "metadata", "annotations", config.Domain+"/"+key)
@@ -248,7 +248,7 @@ func checkTerms(t testing.TB, all []corev1.PreferredSchedulingTerm, ours []int) 
 // which changes its admission UID and nothing else.
 func checkHandledAgain(t testing.TB, bed *testBed, request admission.Request, result []byte) {
 	t.Helper()
-	known := bed.index.Size().Reservations > 0
+	known := bed.ix.Size().Reservations > 0
 	for _, uid := range []types.UID{"0f5c5d2e-8d9b-4b7c-9a51-000000000002", "0f5c5d2e-8d9b-4b7c-9a51-000000000003"} {
 		request.UID, request.Object.Raw = uid, result
 		again := bed.Handle(t.Context(), request)

@@ -16,7 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // podWith is gpuPod with more in it: annotations, and elements of the list of
@@ -32,12 +32,12 @@ const ownTerm = `{"weight":1,"preference":{"matchFields":[{"key":"metadata.name"
 func TestHandleLargePods(t *testing.T) {
 	tests := map[string]struct {
 		raw  []byte
-		want scoring.Reason
+		want steering.Reason
 	}{
-		"as large as allowed":  {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod))), scoring.ReasonNone},
-		"too large":            {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod)+1)), scoring.ReasonTooLarge},
-		"many parts like ours": {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts-1)), scoring.ReasonNone},
-		"too many":             {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts)), scoring.ReasonTooLarge},
+		"as large as allowed":  {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod))), steering.ReasonNone},
+		"too large":            {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod)+1)), steering.ReasonTooLarge},
+		"many parts like ours": {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts-1)), steering.ReasonNone},
+		"too many":             {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts)), steering.ReasonTooLarge},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestHandleLargePods(t *testing.T) {
 			if _, reason := bed.onlyDecision(t); reason != string(tc.want) {
 				t.Errorf("reason %q, want %q", reason, tc.want)
 			}
-			if tc.want != scoring.ReasonNone && len(result) != len(tc.raw) {
+			if tc.want != steering.ReasonNone && len(result) != len(tc.raw) {
 				t.Error("the pod was changed")
 			}
 		})
@@ -70,13 +70,13 @@ func TestHandleFitsAnnotations(t *testing.T) {
 	const limit = apivalidation.TotalAnnotationSizeLimitB
 	tests := map[string]struct {
 		user        int
-		wantReason  scoring.Reason
+		wantReason  steering.Reason
 		wantRanking bool
 	}{
-		"all fit":                  {limit / 2, scoring.ReasonNone, true},
-		"all but the ranking fit":  {limit - ours, scoring.ReasonNone, false},
-		"not even the rest":        {limit - ours + 1, scoring.ReasonTooLarge, false},
-		"the user's are too large": {limit + 1, scoring.ReasonTooLarge, false},
+		"all fit":                  {limit / 2, steering.ReasonNone, true},
+		"all but the ranking fit":  {limit - ours, steering.ReasonNone, false},
+		"not even the rest":        {limit - ours + 1, steering.ReasonTooLarge, false},
+		"the user's are too large": {limit + 1, steering.ReasonTooLarge, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestHandleFitsAnnotations(t *testing.T) {
 			if _, ok := pod.Annotations[config.AnnotationRanking]; ok != tc.wantRanking {
 				t.Errorf("ranking: %v, want %v", ok, tc.wantRanking)
 			}
-			if tc.wantReason == scoring.ReasonNone {
+			if tc.wantReason == steering.ReasonNone {
 				if err := apivalidation.ValidateAnnotationsSize(pod.Annotations); err != nil {
 					t.Error(err)
 				}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // libraryOperation is an operation as the JSON library writes it.
@@ -28,7 +29,7 @@ func apiTerm(weight int32, name string) corev1.PreferredSchedulingTerm {
 func TestMarshal(t *testing.T) {
 	ranked := nodeTerms{{Name: "gpu-1", Weight: 100}, {Name: "ip-10-0-0-9.ec2.internal", Weight: 1}}
 	terms := []corev1.PreferredSchedulingTerm{apiTerm(100, "gpu-1"), apiTerm(1, "ip-10-0-0-9.ec2.internal")}
-	constraint := []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
+	constraint := []corev1.TopologySpreadConstraint{steering.NeutralConstraint()}
 	tests := map[string]struct{ ours, library any }{
 		"one term":        {nodeTerm(ranked[0]), terms[0]},
 		"terms":           {ranked, terms},

@@ -6,7 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Metrics are the webhook's metrics. Label values are our own short words only,
@@ -44,7 +47,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	// Failures begin at zero: an increase from nothing is none to Prometheus, and the
 	// first one counts.
-	for _, reason := range []scoring.Reason{ReasonPanic, ReasonPatch, scoring.ReasonTimeout} {
+	for _, reason := range []steering.Reason{ReasonPanic, ReasonPatch, steering.ReasonTimeout} {
 		m.decisions.WithLabelValues("none", string(reason), "false")
 	}
 	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
@@ -55,19 +58,19 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // RegisterIndex registers metrics that read the index when they are scraped.
-func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
-	gauge := func(name, help string, value func(scoring.IndexSize) int) {
+func RegisterIndex(registry prometheus.Registerer, ix *index.Index) {
+	gauge := func(name, help string, value func(index.Size) int) {
 		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help},
-			func() float64 { return float64(value(index.Size())) }))
+			func() float64 { return float64(value(ix.Size())) }))
 	}
-	gauge("gpu_binpacker_index_nodes", "Nodes in the index.", func(s scoring.IndexSize) int { return s.Nodes })
-	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s scoring.IndexSize) int { return s.Pods })
-	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s scoring.IndexSize) int { return s.Reservations })
-	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s scoring.IndexSize) int { return s.Waiting })
-	gauge("gpu_binpacker_backoff_nodes", "Nodes that are no candidates for a while, since they refused GPU pods.", func(s scoring.IndexSize) int { return s.Backoff })
-	gauge("gpu_binpacker_replicas", "Pods of this webhook that are ready.", func(s scoring.IndexSize) int { return s.Replicas })
-	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(scoring.IndexSize) int {
-		if index.Synced() {
+	gauge("gpu_binpacker_index_nodes", "Nodes in the index.", func(s index.Size) int { return s.Nodes })
+	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s index.Size) int { return s.Pods })
+	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s index.Size) int { return s.Reservations })
+	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s index.Size) int { return s.Waiting })
+	gauge("gpu_binpacker_backoff_nodes", "Nodes that are no candidates for a while, since they refused GPU pods.", func(s index.Size) int { return s.Backoff })
+	gauge("gpu_binpacker_replicas", "Pods of this webhook that are ready.", func(s index.Size) int { return s.Replicas })
+	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(index.Size) int {
+		if ix.Synced() {
 			return 1
 		}
 		return 0
@@ -76,7 +79,7 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 		Name: "gpu_binpacker_index_last_event_timestamp_seconds",
 		Help: "When the latest event of a node, pod or namespace reached this replica, Unix time; 0 for never.",
 	}, func() float64 {
-		if at := index.LastEvent(); !at.IsZero() {
+		if at := ix.LastEvent(); !at.IsZero() {
 			return float64(at.UnixNano()) / float64(time.Second)
 		}
 		return 0
@@ -84,14 +87,14 @@ func RegisterIndex(registry prometheus.Registerer, index *scoring.Index) {
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "gpu_binpacker_index_negative_usage_total",
 		Help: "How often more was given back of a node than was taken. More than 0 is a bug.",
-	}, func() float64 { return float64(index.Negatives()) }))
-	registerLandings(registry, index)
-	registry.MustRegister(occupancyCollector{func() []scoring.Occupancy {
-		if !index.Synced() {
+	}, func() float64 { return float64(ix.Negatives()) }))
+	registerLandings(registry, ix)
+	registry.MustRegister(occupancyCollector{func() []nodes.Occupancy {
+		if !ix.Synced() {
 			// Nodes whose pods were not seen yet would look empty.
 			return nil
 		}
-		return index.Occupancy()
+		return ix.Occupancy()
 	}})
 }
 
@@ -100,10 +103,10 @@ var schedulerVersion = prometheus.NewDesc("gpu_binpacker_scheduler_version_info"
 	[]string{"version", "source"}, nil)
 
 // schedulerVersionCollector shows by which versions of the scheduler decisions go.
-type schedulerVersionCollector struct{ version *scoring.SchedulerVersion }
+type schedulerVersionCollector struct{ version *scheduler.Version }
 
 // RegisterSchedulerVersion registers the metric of the scheduler's version.
-func RegisterSchedulerVersion(registry prometheus.Registerer, version *scoring.SchedulerVersion) {
+func RegisterSchedulerVersion(registry prometheus.Registerer, version *scheduler.Version) {
 	registry.MustRegister(schedulerVersionCollector{version})
 }
 
@@ -132,13 +135,13 @@ func RegisterCertificate(registry prometheus.Registerer, listener *Listener) {
 }
 
 // registerLandings registers the counters of where steered pods went.
-func registerLandings(registry prometheus.Registerer, index *scoring.Index) {
-	for _, landing := range []scoring.Landing{scoring.LandedTarget, scoring.LandedListed, scoring.LandedOther, scoring.LandedLate} {
+func registerLandings(registry prometheus.Registerer, ix *index.Index) {
+	for _, landing := range []steering.Landing{steering.LandedTarget, steering.LandedListed, steering.LandedOther, steering.LandedLate} {
 		registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name:        "gpu_binpacker_landed_pods_total",
 			Help:        "Steered pods seen to be bound, by where: the target node, another listed one, a node not listed, or late steering. Every replica counts all.",
 			ConstLabels: prometheus.Labels{"where": string(landing)},
-		}, func() float64 { return float64(index.Landings()[landing]) }))
+		}, func() float64 { return float64(ix.Landings()[landing]) }))
 	}
 }
 

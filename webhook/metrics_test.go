@@ -13,15 +13,18 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 )
 
 func TestMetrics(t *testing.T) {
 	bed := handlerWith(t, deciderFunc(func(r scoring.Request) scoring.Decision {
 		switch r.Pod.Name {
 		case "late":
-			return scoring.Decision{Reason: scoring.ReasonNothingFits, Late: &scoring.Late{LabelValue: "x"}}
+			return scoring.Decision{Reason: steering.ReasonNothingFits, Late: &steering.Late{LabelValue: "x"}}
 		case "full":
-			return scoring.Decision{Reason: scoring.ReasonNothingFits}
+			return scoring.Decision{Reason: steering.ReasonNothingFits}
 		default:
 			return ranked("g1")
 		}
@@ -59,7 +62,7 @@ gpu_binpacker_decisions_total{dry_run="true",reason="",steering="ranked"} 1
 // The index's metrics show its present state, and where steered pods went.
 func TestRegisterIndex(t *testing.T) {
 	bed := newBed(t, config.Default(), []string{"team-a"}, goldenCluster(t, "mixed")...)
-	RegisterIndex(bed.registry, bed.index)
+	RegisterIndex(bed.registry, bed.ix)
 	check := func(want map[string]float64) {
 		t.Helper()
 		if diff := cmp.Diff(want, indexMetrics(t, bed.registry)); diff != "" {
@@ -84,19 +87,19 @@ func TestRegisterIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	pod.UID, pod.Namespace, pod.CreationTimestamp = "p", "team-a", metav1.Time{Time: testStart}
-	bed.index.SetPod(pod.DeepCopy())
+	bed.ix.SetPod(pod.DeepCopy())
 	want["gpu_binpacker_index_reservations"], want["gpu_binpacker_index_pods"], want["gpu_binpacker_waiting_pods"] = 0, 3, 1
 	check(want)
 
 	pod.Spec.NodeName = pod.Annotations[config.AnnotationTarget]
-	if err := scoring.FeedPods(bed.index).Update(pod); err != nil {
+	if err := watch.Pods(bed.ix).Update(pod); err != nil {
 		t.Fatal(err)
 	}
 	want["gpu_binpacker_waiting_pods"], want[where+"target"] = 0, 1
 	want["gpu_binpacker_index_last_event_timestamp_seconds"] = float64(bed.clock.Unix())
 	check(want)
 
-	empty, err := scoring.NewIndex(config.Default(), nil)
+	empty, err := index.New(config.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package webhook
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 const (
@@ -31,7 +31,7 @@ var (
 // occupancyCollector shows how GPUs are spread over nodes, from the index's state
 // when it is asked.
 type occupancyCollector struct {
-	occupancy func() []scoring.Occupancy
+	occupancy func() []nodes.Occupancy
 }
 
 // Describe implements prometheus.Collector.
@@ -60,10 +60,10 @@ func (c occupancyCollector) Collect(metrics chan<- prometheus.Metric) {
 
 // bounded keeps every exactly configured name, and of those that match a prefix
 // the first maxPrefixed by name; the rest become one entry.
-func bounded(all []scoring.Occupancy) []scoring.Occupancy {
-	var kept []scoring.Occupancy
+func bounded(all []nodes.Occupancy) []nodes.Occupancy {
+	var kept []nodes.Occupancy
 	prefixed := 0
-	rest := scoring.Occupancy{Resource: otherResource}
+	rest := nodes.Occupancy{Resource: otherResource}
 	for _, o := range all {
 		if !o.Exact {
 			prefixed++

@@ -13,13 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 func TestOccupancyMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(occupancyCollector{func() []scoring.Occupancy {
-		return []scoring.Occupancy{{
+	registry.MustRegister(occupancyCollector{func() []nodes.Occupancy {
+		return []nodes.Occupancy{{
 			Resource: "nvidia.com/gpu", Exact: true, EmptyNodes: 1, PartialNodes: 2, FullNodes: 3,
 			Allocatable: 48, Allocated: 34, FreeOnOccupied: 6, FreeOnEmpty: 8, LargestFitting: 7,
 		}}
@@ -58,16 +59,16 @@ func TestOccupancyMetrics(t *testing.T) {
 
 // Before all pods were seen, every node would look empty.
 func TestOccupancyMetricsNeedASyncedIndex(t *testing.T) {
-	index, err := scoring.NewIndex(config.Default(), nil)
+	ix, err := index.New(config.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	index.SetNode(&corev1.Node{
+	ix.SetNode(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n"},
 		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
 	})
 	registry := prometheus.NewRegistry()
-	RegisterIndex(registry, index)
+	RegisterIndex(registry, ix)
 	states := func() int {
 		n, err := testutil.GatherAndCount(registry, "gpu_binpacker_gpu_nodes")
 		if err != nil {
@@ -78,7 +79,7 @@ func TestOccupancyMetricsNeedASyncedIndex(t *testing.T) {
 	if n := states(); n != 0 {
 		t.Errorf("%d states of nodes before the index is synced", n)
 	}
-	index.SetSynced()
+	ix.SetSynced()
 	if n := states(); n != 3 {
 		t.Errorf("%d states of nodes, want 3", n)
 	}
@@ -87,19 +88,19 @@ func TestOccupancyMetricsNeedASyncedIndex(t *testing.T) {
 // Nodes may offer any number of names that match a prefix; labels stay few, no GPU
 // is lost, and an exact name always keeps its own.
 func TestOccupancyLabelsAreBounded(t *testing.T) {
-	one := scoring.Occupancy{
+	one := nodes.Occupancy{
 		EmptyNodes: 1, PartialNodes: 2, FullNodes: 3,
 		Allocatable: 4, Allocated: 5, FreeOnOccupied: 6, FreeOnEmpty: 7,
 	}
-	var all []scoring.Occupancy
+	var all []nodes.Occupancy
 	for i := range maxPrefixed + 3 {
 		o := one
 		o.Resource, o.LargestFitting = fmt.Sprintf("nvidia.com/mig-%02d", i), int64(1000-i)
 		all = append(all, o)
 	}
-	exact := scoring.Occupancy{Resource: "nvidia.com/z", Exact: true, EmptyNodes: 1}
+	exact := nodes.Occupancy{Resource: "nvidia.com/z", Exact: true, EmptyNodes: 1}
 	got := bounded(append(slices.Clone(all), exact))
-	want := append(slices.Clone(all[:maxPrefixed]), exact, scoring.Occupancy{
+	want := append(slices.Clone(all[:maxPrefixed]), exact, nodes.Occupancy{
 		Resource: "other", EmptyNodes: 3, PartialNodes: 6, FullNodes: 9,
 		Allocatable: 12, Allocated: 15, FreeOnOccupied: 18, FreeOnEmpty: 21, LargestFitting: 1000 - maxPrefixed,
 	})

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // operation is one JSON patch operation (RFC 6902).
@@ -99,7 +99,7 @@ func (b *builder) nodeTerms(s *submission, wanted nodeTerms) {
 	}
 }
 
-func (b *builder) podAffinity(s *submission, late *scoring.Late) {
+func (b *builder) podAffinity(s *submission, late *steering.Late) {
 	has := false
 	exists := s.pod.Spec.Affinity != nil && s.pod.Spec.Affinity.PodAffinity != nil
 	if exists {
@@ -126,7 +126,7 @@ func (b *builder) spread(s *submission, neutral bool) {
 		b.removeAt(pathSpread, s.ours.constraints, len(s.pod.Spec.TopologySpreadConstraints))
 	}
 	if neutral && !has {
-		b.add(pathSpread, []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()})
+		b.add(pathSpread, []corev1.TopologySpreadConstraint{steering.NeutralConstraint()})
 	}
 }
 
@@ -147,7 +147,7 @@ func (b *builder) annotations(s *submission, wanted map[string]string) {
 	}
 }
 
-func (b *builder) labels(s *submission, late *scoring.Late) {
+func (b *builder) labels(s *submission, late *steering.Late) {
 	if late == nil {
 		for _, key := range s.ours.labels {
 			b.ops = append(b.ops, operation{op: "remove", path: pathLabels + "/" + escape(key)})

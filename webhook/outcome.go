@@ -14,6 +14,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // SteeringNone is the kind of outcome of a pod that is not steered, beside those of
@@ -23,7 +24,7 @@ const SteeringNone = "none"
 // outcome is what came of a request, for the response, the log and the metrics.
 type outcome struct {
 	// reason says why the pod is not ranked, if it is not.
-	reason   scoring.Reason
+	reason   steering.Reason
 	decision scoring.Decision
 	// patch is a JSON patch, nil for none.
 	patch  []byte
@@ -33,14 +34,14 @@ type outcome struct {
 }
 
 // skipped is the outcome of a pod that is left alone.
-func skipped(reason scoring.Reason) outcome { return outcome{reason: reason} }
+func skipped(reason steering.Reason) outcome { return outcome{reason: reason} }
 
 // steering is the kind of the outcome, one of a few words: a metric label.
 func (o *outcome) steering() string {
 	switch {
-	case o.reason == scoring.ReasonNone:
+	case o.reason == steering.ReasonNone:
 		return config.SteeringRanked
-	case o.reason == scoring.ReasonNothingFits && o.decision.Late != nil:
+	case o.reason == steering.ReasonNothingFits && o.decision.Late != nil:
 		return config.SteeringLate
 	default:
 		return SteeringNone
@@ -61,7 +62,7 @@ func (o *outcome) response(uid types.UID) admission.Response {
 // part of the pod. Our own failures are errors.
 func (h *Handler) logOutcome(req admission.Request, o outcome) {
 	switch o.reason {
-	case ReasonPatch, scoring.ReasonTimeout:
+	case ReasonPatch, steering.ReasonTimeout:
 		h.log.Info("Pod admitted without steering because of a failure", "namespace", req.Namespace, "requestUID", req.UID, "reason", o.reason)
 	case ReasonPanic: // logged with its stack already
 	default:

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // canary stands for a secret.
@@ -28,8 +29,8 @@ func TestLogHoldsNoSecret(t *testing.T) {
 	defer close(release)
 	deciders := map[string]deciderFunc{
 		"ranked":         decide(ranked("g1", "g2")),
-		"left alone":     decide(scoring.Decision{Reason: scoring.ReasonInvalidRequest}),
-		"late":           decide(scoring.Decision{Reason: scoring.ReasonNothingFits, Late: &scoring.Late{LabelValue: "x"}}),
+		"left alone":     decide(scoring.Decision{Reason: steering.ReasonInvalidRequest}),
+		"late":           decide(scoring.Decision{Reason: steering.ReasonNothingFits, Late: &steering.Late{LabelValue: "x"}}),
 		"patch rejected": decide(ranked("Not_A_Name")),
 		"timeout": func(scoring.Request) scoring.Decision {
 			<-release

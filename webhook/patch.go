@@ -8,25 +8,26 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // buildPatch turns a decision into a JSON patch for the submitted pod, nil when
 // there is nothing to change. Parts we added earlier are replaced; the user's
 // stay as they are, byte for byte, at their place.
-func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([]byte, scoring.Reason) {
+func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([]byte, steering.Reason) {
 	wanted, ok := wantedParts(s, d, cfg)
 	if !ok {
-		return nil, scoring.ReasonNone
+		return nil, steering.ReasonNone
 	}
 	if !wanted.valid() {
 		return nil, ReasonPatch
 	}
 	if !wanted.fitAnnotations(s) {
-		return nil, scoring.ReasonTooLarge
+		return nil, steering.ReasonTooLarge
 	}
 	ops := wanted.operations(s)
 	if len(ops) == 0 {
-		return nil, scoring.ReasonNone
+		return nil, steering.ReasonNone
 	}
 	return encode(s, ops)
 }
@@ -35,7 +36,7 @@ func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([
 type parts struct {
 	terms       nodeTerms
 	neutral     bool
-	late        *scoring.Late
+	late        *steering.Late
 	annotations map[string]string
 	// annotationsOnly leaves spec and labels alone: dry-run mode.
 	annotationsOnly bool
@@ -44,7 +45,7 @@ type parts struct {
 // wantedParts returns what the pod is to have of us after this decision. It is
 // false when the pod is not to be touched at all.
 func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (parts, bool) {
-	ranked, late := d.Reason == scoring.ReasonNone, d.Reason == scoring.ReasonNothingFits && d.Late != nil
+	ranked, late := d.Reason == steering.ReasonNone, d.Reason == steering.ReasonNothingFits && d.Late != nil
 	dryRun := cfg.Mode == config.ModeDryRun
 	if !ranked && !late {
 		return parts{annotationsOnly: dryRun}, s.ours.any() && isVerdict(d.Reason)
@@ -73,9 +74,9 @@ func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (
 // so that parts from an earlier decision are stale: on a copy, or because another
 // webhook has changed the pod since. Otherwise (not synced, no GPU, opted out) the
 // pod stays as it is.
-func isVerdict(r scoring.Reason) bool {
+func isVerdict(r steering.Reason) bool {
 	switch r {
-	case scoring.ReasonNothingFits, scoring.ReasonPinned, scoring.ReasonUserPreference, scoring.ReasonUnknownResource,
+	case steering.ReasonNothingFits, steering.ReasonPinned, steering.ReasonUserPreference, steering.ReasonUnknownResource,
 		ReasonSpread, ReasonGated, ReasonPodGroup, ReasonOtherScheduler:
 		return true
 	default:

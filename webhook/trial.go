@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // TrialUID stands in the patch of a trial for the UID of the admission request, which
@@ -31,7 +31,7 @@ type Trial struct {
 	// Steering is config.SteeringRanked, config.SteeringLate or SteeringNone.
 	Steering string
 	// Reason says why there is no ranking; scoring.ReasonNone when there is one.
-	Reason scoring.Reason
+	Reason steering.Reason
 	// Patch is the JSON patch that the API server would get, nil for none.
 	Patch []byte
 }

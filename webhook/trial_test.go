@@ -10,6 +10,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // A trial gives the patch that the handler would, and reserves nothing.
@@ -17,10 +18,10 @@ func TestTry(t *testing.T) {
 	pod := trainer(t)
 	bed := newBed(t, config.Default(), []string{"team-a"}, benchNode("n1"), benchNode("n2"))
 	got, err := Try(t.Context(), bed.cfg, bed.decider, pod)
-	if err != nil || got.Steering != config.SteeringRanked || got.Reason != scoring.ReasonNone {
+	if err != nil || got.Steering != config.SteeringRanked || got.Reason != steering.ReasonNone {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if n := bed.index.Size().Reservations; n != 0 {
+	if n := bed.ix.Size().Reservations; n != 0 {
 		t.Errorf("%d reservations", n)
 	}
 	encoded, err := json.Marshal(pod)

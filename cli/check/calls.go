@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // calls are what the API server counts about our webhook since it started.
@@ -159,7 +159,7 @@ func steerable(pod *corev1.Pod, cfg config.Configuration) bool {
 		}
 	}
 	return asksForGPU(pod, cfg.Resources) && pod.Labels[config.LabelEnabled] != "false" &&
-		scoring.ServedScheduler(cfg, pod.Spec.SchedulerName) && !asksForSpread(pod)
+		steering.ServedScheduler(cfg, pod.Spec.SchedulerName) && !asksForSpread(pod)
 }
 
 // asksForSpread tells whether the pod's own terms keep it apart from others.

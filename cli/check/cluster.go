@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // cluster is what the checks of one pass read. Each thing is read once, when the
@@ -191,6 +192,6 @@ func (c *cluster) may(ctx context.Context, verb, group, resource, namespace stri
 
 // asksForGPU tells whether a pod asks for a configured GPU resource.
 func asksForGPU(pod *corev1.Pod, resources config.Resources) bool {
-	_, reason := scoring.NewDemand(pod, resources)
-	return reason == scoring.ReasonNone
+	_, reason := demand.Of(pod, resources)
+	return reason == steering.ReasonNone
 }

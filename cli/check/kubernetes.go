@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 // oldest is the first version with matchConditions that need no feature gate.
@@ -59,7 +59,7 @@ func checkModelVersion(ctx context.Context, c *cluster) verdict {
 	if err != nil {
 		return skip("needs GB304")
 	}
-	if scoring.SameFormulas(model, server) {
+	if scheduler.SameFormulas(model, server) {
 		return ok("configured %s, running %s", model, server)
 	}
 	return warn("scheduler.kubernetesVersion is %s, but the cluster runs %s, whose scheduler has other formulas, so weights may not win", model, server).

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // others are schedulers that place GPU pods, by the names of their Deployments.
@@ -32,7 +32,7 @@ func checkOtherSchedulers(ctx context.Context, c *cluster) verdict {
 	for i := range pods {
 		pod := &pods[i]
 		if (c.Pre || slices.Contains(enabled, pod.Namespace)) && !over(pod) &&
-			asksForGPU(pod, cfg.Resources) && !scoring.ServedScheduler(cfg, pod.Spec.SchedulerName) {
+			asksForGPU(pod, cfg.Resources) && !steering.ServedScheduler(cfg, pod.Spec.SchedulerName) {
 			placed[pod.Spec.SchedulerName]++
 		}
 	}

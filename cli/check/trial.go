@@ -13,6 +13,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // checkTrial creates a GPU pod as a server-side dry run, which goes the whole way
@@ -123,7 +124,7 @@ func (c *cluster) unsteered(ctx context.Context, namespace string, pod *corev1.P
 	cfg := c.assumed(ctx)
 	var because string
 	switch {
-	case !scoring.ServedScheduler(cfg, pod.Spec.SchedulerName):
+	case !steering.ServedScheduler(cfg, pod.Spec.SchedulerName):
 		because = fmt.Sprintf("another webhook gave it the scheduler %s", pod.Spec.SchedulerName)
 	case len(pod.Spec.SchedulingGates) > 0:
 		because = fmt.Sprintf("another webhook gave it the scheduling gate %s", pod.Spec.SchedulingGates[0].Name)
@@ -159,7 +160,7 @@ func (c *cluster) reason(ctx context.Context, namespace string, pod *corev1.Pod)
 		return ""
 	}
 	decision := now.Scorer(cfg, index).Decide(ctx, scoring.Request{Pod: pod, Namespace: namespace, UID: "check", DryRun: true})
-	if decision.Reason == scoring.ReasonNone || decision.Late != nil {
+	if decision.Reason == steering.ReasonNone || decision.Late != nil {
 		return ""
 	}
 	return fmt.Sprintf("a decision made here ends with %s", decision.Reason)

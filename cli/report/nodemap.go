@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/simulate"
 )
 
@@ -112,7 +112,7 @@ func one(b bool) int64 {
 
 // class is the style of a node; a removable one can be out as well.
 func class(n *simulate.Node) string {
-	out := n.Out != scoring.NodeFeasible
+	out := n.Out != nodes.Feasible
 	switch {
 	case out && n.Removable():
 		return "gone out"
@@ -132,7 +132,7 @@ func suffix(n *simulate.Node) string {
 	if n.Removable() {
 		parts = append(parts, "removable")
 	}
-	if n.Out != scoring.NodeFeasible {
+	if n.Out != nodes.Feasible {
 		parts = append(parts, string(n.Out))
 	}
 	if len(parts) == 0 {

@@ -7,14 +7,15 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // prepare returns what tells which pods the webhook leaves alone, and how the
 // others look without its parts: it asks the webhook's own handler, which calls a
 // decider only for pods that are to be ranked.
-func prepare(cfg config.Configuration) func(*corev1.Pod) (*corev1.Pod, scoring.Reason) {
-	return func(pod *corev1.Pod) (*corev1.Pod, scoring.Reason) {
+func prepare(cfg config.Configuration) func(*corev1.Pod) (*corev1.Pod, steering.Reason) {
+	return func(pod *corev1.Pod) (*corev1.Pod, steering.Reason) {
 		created := *pod
 		created.Spec.NodeName, created.Status = "", corev1.PodStatus{}
 		asked := &recorder{}
@@ -25,7 +26,7 @@ func prepare(cfg config.Configuration) func(*corev1.Pod) (*corev1.Pod, scoring.R
 		case asked.pod == nil:
 			return nil, trial.Reason
 		}
-		return asked.pod, scoring.ReasonNone
+		return asked.pod, steering.ReasonNone
 	}
 }
 
@@ -34,5 +35,5 @@ type recorder struct{ pod *corev1.Pod }
 
 func (r *recorder) Decide(_ context.Context, request scoring.Request) scoring.Decision {
 	r.pod = request.Pod
-	return scoring.Decision{Reason: scoring.ReasonNotSynced}
+	return scoring.Decision{Reason: steering.ReasonNotSynced}
 }

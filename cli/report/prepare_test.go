@@ -7,14 +7,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // steered makes a pod look as the webhook leaves it.
 func steered(p *corev1.Pod) {
 	p.Annotations = map[string]string{config.AnnotationTarget: "n1", config.AnnotationAdmission: "u"}
-	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
+	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{steering.NeutralConstraint()}
 	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
 		PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 			Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
@@ -28,10 +28,10 @@ func steered(p *corev1.Pod) {
 func TestPrepare(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*corev1.Pod)
-		want   scoring.Reason
+		want   steering.Reason
 	}{
-		"plain":           {func(*corev1.Pod) {}, scoring.ReasonNone},
-		"steered":         {steered, scoring.ReasonNone},
+		"plain":           {func(*corev1.Pod) {}, steering.ReasonNone},
+		"steered":         {steered, steering.ReasonNone},
 		"kept apart":      {keptApart, webhook.ReasonSpread},
 		"opted out":       {func(p *corev1.Pod) { p.Labels = map[string]string{config.LabelEnabled: "false"} }, webhook.ReasonOptedOut},
 		"other scheduler": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, webhook.ReasonOtherScheduler},
@@ -46,7 +46,7 @@ func TestPrepare(t *testing.T) {
 			if p.Spec.NodeName != before.Spec.NodeName || len(p.Spec.TopologySpreadConstraints) != len(before.Spec.TopologySpreadConstraints) {
 				t.Error("the pod was changed")
 			}
-			if reason != scoring.ReasonNone {
+			if reason != steering.ReasonNone {
 				return
 			}
 			if got.Spec.NodeName != "" || len(got.Spec.TopologySpreadConstraints) > 0 {

@@ -24,8 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/simulate"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // The type of the JSON form.
@@ -253,7 +253,7 @@ func keptByReason(kept []simulate.Kept) []keptCount {
 
 // keptCount is how many pods stay where they are for one reason.
 type keptCount struct {
-	Reason   scoring.Reason
+	Reason   steering.Reason
 	Count    int
 	Examples []string
 }

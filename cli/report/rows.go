@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/simulate"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -152,21 +152,21 @@ func (r *Report) moment() string {
 }
 
 // keptTexts are the reasons that need more words than their name has.
-var keptTexts = map[scoring.Reason]string{
-	simulate.ReasonDaemonSet:      "of a DaemonSet or static",
-	simulate.ReasonEnding:         "being deleted",
-	simulate.ReasonNodeGone:       "their node is gone",
-	scoring.ReasonPinned:          "only one node can take them",
-	scoring.ReasonNothingFits:     "no other place was found",
-	scoring.ReasonUserPreference:  "own preferences leave no weight",
-	webhook.ReasonSpread:          "ask to be spread",
-	webhook.ReasonOtherScheduler:  "placed by another scheduler",
-	webhook.ReasonOptedOut:        "opted out",
-	webhook.ReasonPodGroup:        "of a Kueue pod group",
-	webhook.ReasonGated:           "gated",
-	scoring.ReasonUnknownResource: "ask for a resource that no node offers",
-	scoring.ReasonInvalidAffinity: "required affinity does not parse",
-	scoring.ReasonTooLarge:        "too large to decide about",
+var keptTexts = map[steering.Reason]string{
+	simulate.ReasonDaemonSet:       "of a DaemonSet or static",
+	simulate.ReasonEnding:          "being deleted",
+	simulate.ReasonNodeGone:        "their node is gone",
+	steering.ReasonPinned:          "only one node can take them",
+	steering.ReasonNothingFits:     "no other place was found",
+	steering.ReasonUserPreference:  "own preferences leave no weight",
+	webhook.ReasonSpread:           "ask to be spread",
+	webhook.ReasonOtherScheduler:   "placed by another scheduler",
+	webhook.ReasonOptedOut:         "opted out",
+	webhook.ReasonPodGroup:         "of a Kueue pod group",
+	webhook.ReasonGated:            "gated",
+	steering.ReasonUnknownResource: "ask for a resource that no node offers",
+	steering.ReasonInvalidAffinity: "required affinity does not parse",
+	steering.ReasonTooLarge:        "too large to decide about",
 }
 
 // keptLines say which pods stay where they are, in one scenario.

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // Node is a node that offers GPUs, and how it is used.
@@ -21,7 +22,7 @@ type Node struct {
 	// GPUs or ending, and not of a DaemonSet or static.
 	OtherPods int `json:"otherPods"`
 	// Out says why nothing is packed onto it, whatever asks.
-	Out scoring.NodeReason `json:"out,omitempty"`
+	Out nodes.Reason `json:"out,omitempty"`
 }
 
 // GPUs are the GPUs of one resource name on a node.
@@ -83,11 +84,11 @@ type Fit struct {
 var fitSizes = []int64{1, 2, 4, 8}
 
 // Count sums up nodes.
-func Count(nodes []Node) Figures {
-	f := Figures{Nodes: len(nodes)}
+func Count(all []Node) Figures {
+	f := Figures{Nodes: len(all)}
 	byName := map[string]*ResourceFigures{}
-	for i := range nodes {
-		n := &nodes[i]
+	for i := range all {
+		n := &all[i]
 		switch {
 		case n.Occupied():
 			f.Occupied++
@@ -97,7 +98,7 @@ func Count(nodes []Node) Figures {
 		default:
 			f.Empty++
 		}
-		if n.Out != scoring.NodeFeasible {
+		if n.Out != nodes.Feasible {
 			f.Out++
 		}
 		for _, g := range n.GPUs {
@@ -131,7 +132,7 @@ func (r *ResourceFigures) add(n *Node, g GPUs) {
 	if n.Occupied() {
 		r.Occupied++
 	}
-	if n.Out != scoring.NodeFeasible {
+	if n.Out != nodes.Feasible {
 		return
 	}
 	if n.Occupied() {
@@ -144,8 +145,8 @@ func (r *ResourceFigures) add(n *Node, g GPUs) {
 }
 
 // nodes returns the nodes of an index, sorted by name.
-func (sim *Simulation) nodes(index *scoring.Index, others map[string]int) []Node {
-	used := index.Nodes()
+func (sim *Simulation) nodes(ix *index.Index, others map[string]int) []Node {
+	used := ix.Nodes()
 	list := make([]Node, len(used))
 	for i, u := range used {
 		n := Node{Name: u.Name, InstanceType: sim.types[u.Name], Pods: u.Pods, OtherPods: others[u.Name], Out: u.Out}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 func TestCount(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCount(t *testing.T) {
 		},
 		"out of service": {
 			nodes: []Node{
-				{Name: "cordoned", GPUs: whole(8, 2), Pods: 1, Out: scoring.NodeCordoned},
+				{Name: "cordoned", GPUs: whole(8, 2), Pods: 1, Out: nodes.Cordoned},
 				{Name: "broken", GPUs: whole(2, 3), Pods: 1}, // a GPU went unhealthy
 			},
 			// Nothing fits: the free GPUs of the first are not to be had.

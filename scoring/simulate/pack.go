@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Order is the order in which pods are placed again.
@@ -60,7 +60,7 @@ func (sim *Simulation) Pack(ctx context.Context, order Order) (Packing, error) {
 	defer sim.restore()
 	var on []string
 	for round := 1; ; round++ {
-		var keep map[*movable]scoring.Reason
+		var keep map[*movable]steering.Reason
 		var err error
 		if on, keep, err = sim.round(ctx, pods, stepName(order, round)); err != nil {
 			return Packing{}, err
@@ -78,7 +78,7 @@ func (sim *Simulation) Pack(ctx context.Context, order Order) (Packing, error) {
 		if round == maxRounds {
 			p.GaveUp = true
 			for _, m := range pods {
-				p.Kept = append(p.Kept, m.kept(scoring.ReasonNothingFits))
+				p.Kept = append(p.Kept, m.kept(steering.ReasonNothingFits))
 			}
 			pods, on = nil, nil
 			break
@@ -92,7 +92,7 @@ func (sim *Simulation) Pack(ctx context.Context, order Order) (Packing, error) {
 		}
 	}
 	slices.SortFunc(p.Kept, compareKept)
-	p.Nodes = sim.nodes(sim.index, sim.others)
+	p.Nodes = sim.nodes(sim.ix, sim.others)
 	p.PendingFit = sim.fitPending(ctx)
 	return p, interrupted(ctx)
 }
@@ -109,12 +109,12 @@ func stepName(order Order, round int) string {
 }
 
 // round places the pods. It returns where, or those that are to be kept in place.
-func (sim *Simulation) round(ctx context.Context, pods []*movable, step string) (on []string, keep map[*movable]scoring.Reason, err error) {
+func (sim *Simulation) round(ctx context.Context, pods []*movable, step string) (on []string, keep map[*movable]steering.Reason, err error) {
 	for _, m := range pods {
-		sim.index.DeletePod(m.stored.UID)
+		sim.ix.DeletePod(m.stored.UID)
 	}
 	on = make([]string, len(pods))
-	keep = map[*movable]scoring.Reason{}
+	keep = map[*movable]steering.Reason{}
 	for i, m := range pods {
 		if err := interrupted(ctx); err != nil {
 			return nil, nil, err
@@ -133,9 +133,9 @@ func (sim *Simulation) round(ctx context.Context, pods []*movable, step string) 
 
 // firstCause leaves out the pods that found nothing if others are never ranked:
 // once those are where they are, there may be room.
-func firstCause(keep map[*movable]scoring.Reason) map[*movable]scoring.Reason {
+func firstCause(keep map[*movable]steering.Reason) map[*movable]steering.Reason {
 	never := maps.Clone(keep)
-	maps.DeleteFunc(never, func(_ *movable, r scoring.Reason) bool { return r == scoring.ReasonNothingFits })
+	maps.DeleteFunc(never, func(_ *movable, r steering.Reason) bool { return r == steering.ReasonNothingFits })
 	if len(never) > 0 {
 		return never
 	}
@@ -145,13 +145,13 @@ func firstCause(keep map[*movable]scoring.Reason) map[*movable]scoring.Reason {
 // restore puts all pods back to where they are.
 func (sim *Simulation) restore() {
 	for _, m := range sim.pending {
-		sim.index.DeletePod(m.stored.UID)
+		sim.ix.DeletePod(m.stored.UID)
 	}
 	for _, m := range sim.movable {
-		sim.index.DeletePod(m.stored.UID)
+		sim.ix.DeletePod(m.stored.UID)
 	}
 	for _, m := range sim.movable {
-		sim.index.SetPod(m.stored)
+		sim.ix.SetPod(m.stored)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 func TestPack(t *testing.T) {
@@ -25,8 +26,8 @@ func TestPack(t *testing.T) {
 		pods                  []corev1.Pod
 		wantNow               int
 		wantCreation, wantBig int
-		wantKept              map[string]scoring.Reason
-		prepare               func(*corev1.Pod) (*corev1.Pod, scoring.Reason)
+		wantKept              map[string]steering.Reason
+		prepare               func(*corev1.Pod) (*corev1.Pod, steering.Reason)
 	}{
 		"sizes": {nodes: nodesNamed(4), pods: mixed, wantNow: 4, wantCreation: 3, wantBig: 2},
 		"one node is enough": {
@@ -40,16 +41,16 @@ func TestPack(t *testing.T) {
 				gpuPod("daemon", "n1", 1, ownedBy("DaemonSet")), gpuPod("pinned", "n2", 2, onlyOn("n2")),
 				gpuPod("spread", "n3", 2), gpuPod("free", "n4", 2), gpuPod("ending", "n4", 2, ending),
 			},
-			prepare: func(p *corev1.Pod) (*corev1.Pod, scoring.Reason) {
+			prepare: func(p *corev1.Pod) (*corev1.Pod, steering.Reason) {
 				if p.Name == "spread" {
 					return nil, "Spread"
 				}
-				return p, scoring.ReasonNone
+				return p, steering.ReasonNone
 			},
 			// pinned, spread and free are on three nodes; free joins one of the two.
 			wantNow: 3, wantCreation: 2, wantBig: 2,
-			wantKept: map[string]scoring.Reason{
-				"team/daemon": ReasonDaemonSet, "team/ending": ReasonEnding, "team/spread": "Spread", "team/pinned": scoring.ReasonPinned,
+			wantKept: map[string]steering.Reason{
+				"team/daemon": ReasonDaemonSet, "team/ending": ReasonEnding, "team/spread": "Spread", "team/pinned": steering.ReasonPinned,
 			},
 		},
 		"no other place": {
@@ -58,7 +59,7 @@ func TestPack(t *testing.T) {
 			nodes:   []corev1.Node{gpuNode("big", 8, cordoned), gpuNode("s1", 4), gpuNode("s2", 4)},
 			pods:    []corev1.Pod{gpuPod("large", "big", 6), gpuPod("a", "s1", 3), gpuPod("b", "s2", 3)},
 			wantNow: 3, wantCreation: 3, wantBig: 3,
-			wantKept: map[string]scoring.Reason{"team/large": scoring.ReasonNothingFits},
+			wantKept: map[string]steering.Reason{"team/large": steering.ReasonNothingFits},
 		},
 		"leaves a cordoned node": {
 			nodes: []corev1.Node{gpuNode("old", 8, cordoned), gpuNode("new", 8)}, pods: []corev1.Pod{gpuPod("a", "old", 2)},
@@ -67,7 +68,7 @@ func TestPack(t *testing.T) {
 		"node gone": {
 			nodes: nodesNamed(1), pods: []corev1.Pod{gpuPod("a", "n1", 1), gpuPod("lost", "n9", 1)},
 			wantNow: 1, wantCreation: 1, wantBig: 1,
-			wantKept: map[string]scoring.Reason{"team/lost": ReasonNodeGone},
+			wantKept: map[string]steering.Reason{"team/lost": ReasonNodeGone},
 		},
 		"no pods": {nodes: nodesNamed(2)},
 	} {
@@ -82,7 +83,7 @@ func TestPack(t *testing.T) {
 				if got := Count(p.Nodes).Occupied; got != want {
 					t.Errorf("%s: %d nodes occupied, not %d", order, got, want)
 				}
-				kept := map[string]scoring.Reason{}
+				kept := map[string]steering.Reason{}
 				for _, k := range p.Kept {
 					kept[k.Pod] = k.Reason
 				}
@@ -130,7 +131,7 @@ func TestPackTriesAgainAroundPinnedPods(t *testing.T) {
 	nodes := []corev1.Node{gpuNode("a", 5), gpuNode("b", 3)}
 	s := cluster(nodes, gpuPod("pinned", "a", 1, onlyOn("a")), gpuPod("x", "a", 1), gpuPod("y", "a", 3), gpuPod("w", "b", 3))
 	p := pack(t, simulation(t, s, Options{}), ByCreation)
-	if diff := cmp.Diff([]Kept{{Pod: "team/pinned", Node: "a", Reason: scoring.ReasonPinned}}, p.Kept); diff != "" {
+	if diff := cmp.Diff([]Kept{{Pod: "team/pinned", Node: "a", Reason: steering.ReasonPinned}}, p.Kept); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -257,7 +258,7 @@ func checkPacking(t *testing.T, s *state.State, p Packing) {
 func TestRanksAsTheWebhook(t *testing.T) {
 	s := random(7, 150)
 	sim := simulation(t, s, Options{})
-	full := scoring.NewScorer(config.Default(), sim.index)
+	full := scoring.NewScorer(config.Default(), sim.ix)
 	for gpus := range 8 {
 		pod := gpuPod(fmt.Sprintf("new-%d", gpus), "", gpus+1)
 		request := scoring.Request{Pod: &pod, Namespace: "team", UID: pod.UID, DryRun: true}

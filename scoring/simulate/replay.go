@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Rule is how the pods of a replay are placed.
@@ -93,7 +94,7 @@ func RunReplay(ctx context.Context, s *state.State, arrivals []Arrival, rule Rul
 type replayer struct {
 	Replay
 	*Simulation
-	spreader *scoring.Spreader
+	spreader *Spreader
 	arrivals []Arrival
 	pods     []arrived
 	now      int64
@@ -128,11 +129,11 @@ func newReplayer(s *state.State, arrivals []Arrival, rule Rule, cfg config.Confi
 	if err != nil {
 		return nil, err
 	}
-	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: scoring.NewSpreader(sim.cfg, sim.index, sim.scorer.Version())}
+	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: NewSpreader(sim.cfg, sim.ix, sim.scorer.Version())}
 	r.Rule = rule
 	gpus := make([]int64, len(arrivals))
 	for i, a := range arrivals {
-		demand, _ := scoring.NewDemand(a.Pod, cfg.Resources)
+		demand, _ := demand.Of(a.Pod, cfg.Resources)
 		spec, err := json.Marshal(a.Pod.Spec)
 		if err != nil {
 			return nil, fmt.Errorf("encoding pod %s: %w", a.Pod.Name, err)
@@ -173,7 +174,7 @@ func (r *replayer) advance(to int64) {
 func (r *replayer) takePicture() {
 	if !r.pictured {
 		r.pictured = true
-		r.Nodes = r.nodes(r.index, r.others)
+		r.Nodes = r.nodes(r.ix, r.others)
 	}
 }
 
@@ -206,7 +207,7 @@ func (r *replayer) try(ctx context.Context, i int) bool {
 func (r *replayer) nodeFor(ctx context.Context, p *arrived) string {
 	if r.Rule == Packed && p.gpus > 0 {
 		d := r.decide(ctx, p.movable)
-		if d.Target() != "" || d.Reason == scoring.ReasonNothingFits {
+		if d.Target() != "" || d.Reason == steering.ReasonNothingFits {
 			return d.Target()
 		}
 	}
@@ -234,7 +235,7 @@ func (r *replayer) count(p *arrived, sign int) {
 func (r *replayer) endAll(ctx context.Context) {
 	for len(r.ends) > 0 && r.ends.next() <= r.now {
 		p := &r.pods[r.ends.pop().i]
-		r.index.DeletePod(p.stored.UID)
+		r.ix.DeletePod(p.stored.UID)
 		r.count(p, -1)
 	}
 	full := map[string]bool{}

@@ -24,7 +24,10 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Options of a simulation.
@@ -32,7 +35,7 @@ type Options struct {
 	// Prepare returns a pod as its author wrote it, without our parts and without a
 	// node, or the reason why the webhook leaves it alone. It must not change the pod
 	// that it gets. Nil: every pod is as it is, and none is left alone.
-	Prepare func(*corev1.Pod) (*corev1.Pod, scoring.Reason)
+	Prepare func(*corev1.Pod) (*corev1.Pod, steering.Reason)
 	// Progress, if not nil, is told after each pod how many of a step are done.
 	Progress func(step string, done, total int)
 }
@@ -41,11 +44,11 @@ type Options struct {
 // webhook.
 const (
 	// ReasonDaemonSet: it belongs to a DaemonSet or to its node.
-	ReasonDaemonSet scoring.Reason = "DaemonSet"
+	ReasonDaemonSet steering.Reason = "DaemonSet"
 	// ReasonEnding: it is being deleted.
-	ReasonEnding scoring.Reason = "Ending"
+	ReasonEnding steering.Reason = "Ending"
 	// ReasonNodeGone: its node does not exist any more, so that it will go too.
-	ReasonNodeGone scoring.Reason = "NodeGone"
+	ReasonNodeGone steering.Reason = "NodeGone"
 )
 
 // Simulation is a cluster whose pods can be placed again. It is not for use by
@@ -53,7 +56,7 @@ const (
 type Simulation struct {
 	cfg      config.Configuration
 	state    *state.State
-	index    *scoring.Index
+	ix    *index.Index
 	scorer   *scoring.Scorer
 	progress func(string, int, int)
 	// elapsed is how far a replay's clock is from when the state was taken, in seconds.
@@ -82,9 +85,9 @@ type PodCounts struct {
 
 // Kept is a GPU pod that stays where it is, and why.
 type Kept struct {
-	Pod    string         `json:"pod"` // namespace/name
-	Node   string         `json:"node"`
-	Reason scoring.Reason `json:"reason"`
+	Pod    string          `json:"pod"` // namespace/name
+	Node   string          `json:"node"`
+	Reason steering.Reason `json:"reason"`
 }
 
 // movable is a GPU pod with a node.
@@ -109,10 +112,10 @@ func New(s *state.State, cfg config.Configuration, o Options) (*Simulation, erro
 		sim.progress = func(string, int, int) {}
 	}
 	if o.Prepare == nil {
-		o.Prepare = func(p *corev1.Pod) (*corev1.Pod, scoring.Reason) { return p, scoring.ReasonNone }
+		o.Prepare = func(p *corev1.Pod) (*corev1.Pod, steering.Reason) { return p, steering.ReasonNone }
 	}
 	var err error
-	if sim.index, sim.scorer, err = sim.newIndex(); err != nil {
+	if sim.ix, sim.scorer, err = sim.newIndex(); err != nil {
 		return nil, err
 	}
 	for i := range s.Nodes {
@@ -129,34 +132,34 @@ func New(s *state.State, cfg config.Configuration, o Options) (*Simulation, erro
 
 // newIndex returns an index with the nodes and no pods. Its clock stands still,
 // but in a replay.
-func (sim *Simulation) newIndex() (*scoring.Index, *scoring.Scorer, error) {
-	index, err := scoring.NewIndex(sim.cfg, func() time.Time {
+func (sim *Simulation) newIndex() (*index.Index, *scoring.Scorer, error) {
+	ix, err := index.New(sim.cfg, func() time.Time {
 		return sim.state.TakenAt.Add(time.Duration(sim.elapsed) * time.Second)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
 	for i := range sim.state.Nodes {
-		index.SetNode(&sim.state.Nodes[i])
+		ix.SetNode(&sim.state.Nodes[i])
 	}
-	index.SetSynced()
-	return index, sim.state.Scorer(sim.cfg, index), nil
+	ix.SetSynced()
+	return ix, sim.state.Scorer(sim.cfg, ix), nil
 }
 
 // add puts a pod where it belongs.
-func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.Pod, scoring.Reason)) {
-	demand, _ := scoring.NewDemand(pod, sim.cfg.Resources)
+func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.Pod, steering.Reason)) {
+	demand, _ := demand.Of(pod, sim.cfg.Resources)
 	isGPU := len(demand.GPUs) > 0
 	if pod.Spec.NodeName == "" {
 		if isGPU {
 			sim.counts.Pending++
-			if user, reason := prepare(pod); reason == scoring.ReasonNone {
+			if user, reason := prepare(pod); reason == steering.ReasonNone {
 				sim.pending = append(sim.pending, newMovable(pod, user, &demand))
 			}
 		}
 		return
 	}
-	sim.index.SetPod(pod)
+	sim.ix.SetPod(pod)
 	if !isGPU {
 		sim.counts.Others++
 		if !staysWithNode(pod) {
@@ -165,7 +168,7 @@ func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.P
 		return
 	}
 	sim.counts.Running++
-	var reason scoring.Reason
+	var reason steering.Reason
 	user := pod
 	_, exists := sim.types[pod.Spec.NodeName]
 	switch {
@@ -180,14 +183,14 @@ func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.P
 		user, reason = prepare(pod)
 	}
 	m := newMovable(pod, user, &demand)
-	if reason != scoring.ReasonNone {
+	if reason != steering.ReasonNone {
 		sim.kept = append(sim.kept, m.kept(reason))
 		return
 	}
 	sim.movable = append(sim.movable, m)
 }
 
-func newMovable(stored, user *corev1.Pod, d *scoring.Demand) *movable {
+func newMovable(stored, user *corev1.Pod, d *demand.Demand) *movable {
 	m := &movable{key: stored.Namespace + "/" + stored.Name, stored: stored, pod: user}
 	for _, g := range d.GPUs {
 		m.gpus = max(m.gpus, g.Count)
@@ -200,7 +203,7 @@ func newMovable(stored, user *corev1.Pod, d *scoring.Demand) *movable {
 	return m
 }
 
-func (m *movable) kept(reason scoring.Reason) Kept {
+func (m *movable) kept(reason steering.Reason) Kept {
 	return Kept{Pod: m.key, Node: m.stored.Spec.NodeName, Reason: reason}
 }
 
@@ -218,19 +221,19 @@ func (sim *Simulation) decide(ctx context.Context, m *movable) scoring.Decision 
 }
 
 // place tells the index that a pod is on a node.
-func (sim *Simulation) place(m *movable, node string) { bind(sim.index, m.stored, node) }
+func (sim *Simulation) place(m *movable, node string) { bind(sim.ix, m.stored, node) }
 
-func bind(index *scoring.Index, pod *corev1.Pod, node string) {
+func bind(ix *index.Index, pod *corev1.Pod, node string) {
 	bound := *pod
 	bound.Spec.NodeName = node
-	index.SetPod(&bound)
+	ix.SetPod(&bound)
 }
 
 // Counts returns how many pods there are.
 func (sim *Simulation) Counts() PodCounts { return sim.counts }
 
 // Now returns the nodes as they are.
-func (sim *Simulation) Now() []Node { return sim.nodes(sim.index, sim.others) }
+func (sim *Simulation) Now() []Node { return sim.nodes(sim.ix, sim.others) }
 
 // staysWithNode tells whether a pod goes when its node goes: one of a DaemonSet, or
 // a static one.

@@ -24,6 +24,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 )
 
 // The type of the file.
@@ -171,29 +172,29 @@ func (s *State) Save(path string, out io.Writer) error {
 }
 
 // Index returns an index of the state, at the time at which it was taken.
-func (s *State) Index(cfg config.Configuration) (*scoring.Index, error) {
-	index, err := scoring.NewIndex(cfg, func() time.Time { return s.TakenAt.Time })
+func (s *State) Index(cfg config.Configuration) (*index.Index, error) {
+	ix, err := index.New(cfg, func() time.Time { return s.TakenAt.Time })
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range s.EnabledNamespaces {
-		index.SetNamespace(name, true)
+		ix.SetNamespace(name, true)
 	}
 	for i := range s.Nodes {
-		index.SetNode(&s.Nodes[i])
+		ix.SetNode(&s.Nodes[i])
 	}
 	for i := range s.Pods {
-		index.SetPod(&s.Pods[i])
+		ix.SetPod(&s.Pods[i])
 	}
-	index.SetSynced()
-	return index, nil
+	ix.SetSynced()
+	return ix, nil
 }
 
 // Scorer returns a scorer for an index of the state. It goes by the version of the
 // API server that the state is of, unless the configuration names one; by the newest
 // where the state does not tell.
-func (s *State) Scorer(cfg config.Configuration, index *scoring.Index) *scoring.Scorer {
-	scorer := scoring.NewScorer(cfg, index)
+func (s *State) Scorer(cfg config.Configuration, ix *index.Index) *scoring.Scorer {
+	scorer := scoring.NewScorer(cfg, ix)
 	if version, err := config.ParseServerVersion(s.ServerVersion); err == nil {
 		scorer.Version().See(version)
 	}

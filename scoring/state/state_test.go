@@ -15,6 +15,8 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 var taken = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
@@ -101,9 +103,9 @@ func TestIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []scoring.NodeUse{
-		{Name: "acme-n1", GPUs: []scoring.ResourceUse{{Name: gpu, Allocatable: 8, Allocated: 3}}, Pods: 1},
-		{Name: "n2", GPUs: []scoring.ResourceUse{{Name: gpu, Allocatable: 8}}},
+	want := []nodes.Use{
+		{Name: "acme-n1", GPUs: []nodes.ResourceUse{{Name: gpu, Allocatable: 8, Allocated: 3}}, Pods: 1},
+		{Name: "n2", GPUs: []nodes.ResourceUse{{Name: gpu, Allocatable: 8}}},
 	}
 	if diff := cmp.Diff(want, index.Nodes()); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
@@ -121,12 +123,12 @@ func TestScorerGoesByTheVersionOfTheState(t *testing.T) {
 	for name, tc := range map[string]struct {
 		server, configured string
 		want               string
-		source             scoring.VersionSource
+		source             scheduler.VersionSource
 	}{
-		"its own":       {server: "v1.34.4-eks-113cf36", want: "1.34", source: scoring.VersionServer},
-		"configured":    {server: "v1.34.4", configured: "1.37", want: "1.37", source: scoring.VersionConfigured},
-		"none":          {want: config.NewestVersion.String(), source: scoring.VersionAssumed},
-		"not a version": {server: "unknown", want: config.NewestVersion.String(), source: scoring.VersionAssumed},
+		"its own":       {server: "v1.34.4-eks-113cf36", want: "1.34", source: scheduler.VersionServer},
+		"configured":    {server: "v1.34.4", configured: "1.37", want: "1.37", source: scheduler.VersionConfigured},
+		"none":          {want: config.NewestVersion.String(), source: scheduler.VersionAssumed},
+		"not a version": {server: "unknown", want: config.NewestVersion.String(), source: scheduler.VersionAssumed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, cfg := example(), config.Default()

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
@@ -176,7 +176,7 @@ func compare(t *testing.T, r *realScheduler, ours *cluster.Product, nodes []*cor
 	predicted, reason := ours.Scorer.Predict(pod)
 	var both []string
 	for _, n := range nodes {
-		at := slices.IndexFunc(predicted, func(p scoring.NodePoints) bool { return p.Name == n.Name })
+		at := slices.IndexFunc(predicted, func(p scheduler.Points) bool { return p.Name == n.Name })
 		_, feasible := considered.feasible[n.Name]
 		switch {
 		case !isTarget(n) && at >= 0:

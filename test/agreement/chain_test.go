@@ -11,6 +11,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/test/agreement/cluster"
 )
 
@@ -116,7 +117,7 @@ func (c *chainCase) copyOn(pod *corev1.Pod, node string) *corev1.Pod {
 func (c *chainCase) room(node string) int {
 	at := slices.IndexFunc(c.nodes, func(n *corev1.Node) bool { return n.Name == node })
 	allocatable := c.nodes[at].Status.Allocatable
-	demand, _ := scoring.NewDemand(c.pod, config.Default().Resources)
+	demand, _ := demand.Of(c.pod, config.Default().Resources)
 	room := 64
 	for _, g := range demand.GPUs {
 		total := allocatable[g.Name]

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Random batches of copies of a pod are placed at once on unequal nodes, with
@@ -136,7 +136,7 @@ func removeHalf(t *testing.T, random *rand.Rand, namespace string) {
 func listedOn(pod *corev1.Pod) []string {
 	var ours []corev1.PreferredSchedulingTerm
 	for _, term := range pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-		if scoring.IsOurTerm(&term) {
+		if steering.IsOurTerm(&term) {
 			ours = append(ours, term)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -39,26 +40,26 @@ type metric struct {
 func ours(t *testing.T) map[string]metric {
 	t.Helper()
 	cfg := config.Default()
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
 	metrics := webhook.NewMetrics(registry)
-	webhook.RegisterIndex(registry, index)
-	webhook.NewCallCheck(registry, metrics, index, logr.Discard())
-	scorer := scoring.NewScorer(cfg, index)
+	webhook.RegisterIndex(registry, ix)
+	webhook.NewCallCheck(registry, metrics, ix, logr.Discard())
+	scorer := scoring.NewScorer(cfg, ix)
 	webhook.RegisterSchedulerVersion(registry, scorer.Version())
 	handler := webhook.NewHandler(cfg, scorer, metrics, logr.Discard())
 	server := webhook.NewServer(handler, metrics, logr.Discard(), cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
 	webhook.RegisterCertificate(registry, webhook.NewListener(cfg.Server, server, logr.Discard()))
 
 	// Metrics with labels show only once there is something to count.
-	index.SetNode(&corev1.Node{
+	ix.SetNode(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n"},
 		Status:     corev1.NodeStatus{Allocatable: corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}},
 	})
-	index.SetSynced()
+	ix.SetSynced()
 	handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{}})
 
 	families, err := registry.Gather()

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -78,14 +79,14 @@ func newBed(t testing.TB, cfg config.Configuration, cluster string) *bed {
 	// A busy machine must not change what comes of a pod.
 	cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
 	b := &bed{clock: start.Time, mayCross: cfg.LateSteering.Scope == config.LateScopeCluster}
-	index, err := scoring.NewIndex(cfg, func() time.Time { return b.clock })
+	ix, err := index.New(cfg, func() time.Time { return b.clock })
 	if err != nil {
 		t.Fatal(err)
 	}
-	index.SetNamespace(team, true)
-	fill(t, index, cluster)
-	index.SetSynced()
-	b.Handler = webhook.NewHandler(cfg, scoring.NewScorer(cfg, index), handlerMetrics, b.logger())
+	ix.SetNamespace(team, true)
+	fill(t, ix, cluster)
+	ix.SetSynced()
+	b.Handler = webhook.NewHandler(cfg, scoring.NewScorer(cfg, ix), handlerMetrics, b.logger())
 	return b
 }
 
@@ -110,7 +111,7 @@ func (b *bed) checkNoFailure(t testing.TB) {
 }
 
 // fill puts the nodes and pods of a cluster of the corpus into the index.
-func fill(t testing.TB, index *scoring.Index, cluster string) {
+func fill(t testing.TB, ix *index.Index, cluster string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(corpus, "clusters", cluster+".yaml"))
 	if err != nil {
@@ -124,12 +125,12 @@ func fill(t testing.TB, index *scoring.Index, cluster string) {
 		t.Fatal(err)
 	}
 	for i := range objects.Nodes {
-		index.SetNode(&objects.Nodes[i])
+		ix.SetNode(&objects.Nodes[i])
 	}
 	for i := range objects.Pods {
 		pod := &objects.Pods[i]
 		pod.UID = types.UID(pod.Namespace + "/" + pod.Name)
-		index.SetPod(pod)
+		ix.SetPod(pod)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
 
 // total stands for the sum of all plugins of the model, with their weights.
@@ -22,29 +22,29 @@ type plugin struct {
 	// weight is its weight in our configuration.
 	weight func(*config.PluginWeights) int64
 	// points are the model's for a node, 0 to 100.
-	points func(*scoring.NodePoints) int64
+	points func(*scheduler.Points) int64
 }
 
 var plugins = map[string]plugin{
 	names.NodeAffinity: {
 		weight: func(w *config.PluginWeights) int64 { return w.NodeAffinity },
-		points: func(p *scoring.NodePoints) int64 { return p.NodeAffinity },
+		points: func(p *scheduler.Points) int64 { return p.NodeAffinity },
 	},
 	names.TaintToleration: {
 		weight: func(w *config.PluginWeights) int64 { return w.TaintToleration },
-		points: func(p *scoring.NodePoints) int64 { return p.TaintToleration },
+		points: func(p *scheduler.Points) int64 { return p.TaintToleration },
 	},
 	names.NodeResourcesFit: {
 		weight: func(w *config.PluginWeights) int64 { return w.NodeResourcesFit },
-		points: func(p *scoring.NodePoints) int64 { return p.NodeResourcesFit },
+		points: func(p *scheduler.Points) int64 { return p.NodeResourcesFit },
 	},
 	names.NodeResourcesBalancedAllocation: {
 		weight: func(w *config.PluginWeights) int64 { return w.BalancedAllocation },
-		points: func(p *scoring.NodePoints) int64 { return p.BalancedAllocation },
+		points: func(p *scheduler.Points) int64 { return p.BalancedAllocation },
 	},
 	names.ImageLocality: {
 		weight: func(w *config.PluginWeights) int64 { return w.ImageLocality },
-		points: func(p *scoring.NodePoints) int64 { return p.ImageLocality },
+		points: func(p *scheduler.Points) int64 { return p.ImageLocality },
 	},
 }
 
@@ -61,7 +61,7 @@ type comparison struct {
 
 // compare compares what the scheduler logged about a pod, and where the pod went,
 // with the prediction. node is "" for a pod that fits nowhere.
-func (c *comparison) compare(predicted []scoring.NodePoints, actual map[string]*nodeScores, node string) {
+func (c *comparison) compare(predicted []scheduler.Points, actual map[string]*nodeScores, node string) {
 	c.t.Helper()
 	defer c.describe()
 	var ours, theirs []string
@@ -88,7 +88,7 @@ func (c *comparison) compare(predicted []scoring.NodePoints, actual map[string]*
 
 // comparePlugin compares one plugin. One that skips the pod logs nothing, and gives
 // every node the same.
-func (c *comparison) comparePlugin(name string, predicted []scoring.NodePoints, actual map[string]*nodeScores) {
+func (c *comparison) comparePlugin(name string, predicted []scheduler.Points, actual map[string]*nodeScores) {
 	c.t.Helper()
 	weight := plugins[name].weight(c.weights)
 	values := map[int64]bool{}
@@ -109,7 +109,7 @@ func (c *comparison) comparePlugin(name string, predicted []scoring.NodePoints, 
 
 // compareTotals compares the sums without spreading and inter-pod affinity, which
 // the model leaves out because they are the same on all nodes for these pods.
-func (c *comparison) compareTotals(predicted []scoring.NodePoints, actual map[string]*nodeScores) {
+func (c *comparison) compareTotals(predicted []scheduler.Points, actual map[string]*nodeScores) {
 	c.t.Helper()
 	var others []int64
 	values := map[int64]bool{}

@@ -10,11 +10,13 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Product is our index and scorer.
 type Product struct {
-	Index  *scoring.Index
+	Index  *index.Index
 	Scorer *scoring.Scorer
 }
 
@@ -25,19 +27,19 @@ func NewProduct(t testing.TB, cfg config.Configuration, now func() time.Time, no
 	if errs := config.Validate(cfg); len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	index, err := scoring.NewIndex(cfg, now)
+	ix, err := index.New(cfg, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	index.SetNamespace(Team, true)
+	ix.SetNamespace(Team, true)
 	for _, n := range nodes {
-		index.SetNode(n)
+		ix.SetNode(n)
 	}
 	for _, p := range pods {
-		index.SetPod(p)
+		ix.SetPod(p)
 	}
-	index.SetSynced()
-	return &Product{Index: index, Scorer: scoring.NewScorer(cfg, index)}
+	ix.SetSynced()
+	return &Product{Index: ix, Scorer: scoring.NewScorer(cfg, ix)}
 }
 
 // Decide is the decision about a pod as the user sends it; nothing is reserved.
@@ -56,7 +58,7 @@ func Steered(pod *corev1.Pod, d scoring.Decision) *corev1.Pod {
 		}})
 	}
 	if d.NeutralizeSpreading && len(pod.Spec.TopologySpreadConstraints) == 0 {
-		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
+		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{steering.NeutralConstraint()}
 	}
 	if d.Late != nil {
 		addLate(pod, d.Late)
@@ -65,7 +67,7 @@ func Steered(pod *corev1.Pod, d scoring.Decision) *corev1.Pod {
 }
 
 // addLate puts late steering on a pod.
-func addLate(pod *corev1.Pod, late *scoring.Late) {
+func addLate(pod *corev1.Pod, late *steering.Late) {
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
 	}

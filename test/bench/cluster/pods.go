@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Pod returns the j-th pod of the i-th node, running. The first four use a GPU, the
@@ -56,7 +56,7 @@ func steer(pod *corev1.Pod, i int) {
 		ranking = append(ranking, fmt.Sprintf(`{"name":%q,"score":50,"freeAfter":3,"weight":%d}`, name, weight))
 	}
 	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: preferred}}
-	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{scoring.NeutralConstraint()}
+	pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{steering.NeutralConstraint()}
 	pod.Annotations[config.AnnotationSteering] = config.SteeringRanked
 	pod.Annotations[config.AnnotationTarget] = NodeName(i)
 	pod.Annotations[config.AnnotationAdmission] = string(pod.UID)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 )
 
@@ -20,7 +21,7 @@ type system interface {
 
 // ours is the product.
 type ours struct {
-	index  *scoring.Index
+	ix  *index.Index
 	scorer *scoring.Scorer
 	// over ends reservations: the pod appears and is over already.
 	over  *corev1.Pod
@@ -29,20 +30,20 @@ type ours struct {
 
 func newOurs(s *cluster.Shape, nodes int) (*ours, error) {
 	cfg := config.Default()
-	index, err := scoring.NewIndex(cfg, nil)
+	ix, err := index.New(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
-	index.SetNamespace(cluster.Namespace, true)
+	ix.SetNamespace(cluster.Namespace, true)
 	for i := range nodes {
-		index.SetNode(s.Node(i))
-		s.Pods(i, index.SetPod)
+		ix.SetNode(s.Node(i))
+		s.Pods(i, ix.SetPod)
 	}
-	index.SetSynced()
+	ix.SetSynced()
 	over := cluster.NewPod("1", "1Gi")
 	over.Status.Phase = corev1.PodSucceeded
 	over.Annotations = map[string]string{}
-	return &ours{index: index, scorer: scoring.NewScorer(cfg, index), over: over}, nil
+	return &ours{index: ix, scorer: scoring.NewScorer(cfg, ix), over: over}, nil
 }
 
 // Decide decides, reserves and takes the reservation back.

@@ -5,7 +5,7 @@ package naive
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 )
 
@@ -43,7 +43,7 @@ func (n *Scan) Decide(pod *corev1.Pod) string {
 		if allocatable-used[node.Name] < gpusOf(pod) {
 			continue
 		}
-		if score := scoring.OriginScore(used[node.Name], allocatable); score > bestScore {
+		if score := nodes.OriginScore(used[node.Name], allocatable); score > bestScore {
 			best, bestScore = node.Name, score
 		}
 	}

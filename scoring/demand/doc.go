@@ -1,0 +1,2 @@
+// Package demand
+package demand

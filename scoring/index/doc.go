@@ -1,0 +1,2 @@
+// Package index
+package index

@@ -1,0 +1,32 @@
+package index
+
+import (
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// unsteered counts the pods that look as if we should have been asked about them and have
+// no decision of ours. Some of them were asked about and left alone; but when they appear
+// and nobody asks at all, the API server does not reach us, and failurePolicy Ignore hides
+// that. What becomes of a pod later, when its gates open, say, is nothing that we are asked
+// about: so each counts when it is first seen.
+type unsteered struct {
+	count int
+	// seen are all pods that have no node yet, each of which appears once.
+	seen map[types.UID]struct{}
+}
+
+// note follows a pod; counts tells whether new ones count.
+func (u *unsteered) note(pod *reduced.Pod, counts bool) {
+	if pod.Over || pod.NodeName != "" {
+		delete(u.seen, pod.Uid)
+		return
+	}
+	if _, seen := u.seen[pod.Uid]; seen {
+		return
+	}
+	u.seen[pod.Uid] = struct{}{}
+	if pod.Expects && counts {
+		u.count++
+	}
+}

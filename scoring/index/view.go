@@ -1,0 +1,151 @@
+package index
+
+import (
+	"context"
+	"time"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Query is a pod that somebody decides about.
+type Query struct {
+	// Pod is the pod without our parts, Demand what it asks for.
+	Pod    *corev1.Pod
+	Demand *demand.Demand
+	// Namespace is the namespace of the request.
+	Namespace string
+	// UID identifies the admission request, FirstUID the one that an earlier answer of
+	// ours put on the pod.
+	UID, FirstUID types.UID
+	// GiveUp ends the holding of room for other replicas where the pod could go.
+	GiveUp bool
+	// AllNodes asks for a view with the states of all nodes.
+	AllNodes bool
+}
+
+// View is what one decision looks at. It stays as it is whatever happens next, except
+// for latest.
+type View struct {
+	// Uid is the one under which the pod is decided about.
+	Uid types.UID
+	now time.Time
+	// Pool are the nodes that the pod may go to, key is their order. own is the pod's
+	// own reservation, if it has one, which does not count against it; ownState is its
+	// node without it, nil if the pod may not go there.
+	// pool is empty for a pod that is pinned to one node: each would be a kind of its own.
+	Pool     pool.View
+	Key      nodes.KeyFunc
+	Latest   pool.Latest
+	Own      *charge
+	OwnState *nodes.State
+	// Nodes is how many there are, candidates or not; all are their states, if the
+	// query asked for them.
+	Nodes  int
+	All    []*nodes.State
+	Images scheduler.Images
+	// NodeOrder is the scheduler's, as far as it can be told.
+	NodeOrder *scheduler.Order
+	// backoff: node -> until when it is no candidate.
+	backoff map[string]time.Time
+	// Held: room is held for what other replicas may have decided.
+	Held bool
+	// UnknownResource: nodes offer the pod's GPUs, but none offers some other
+	// extended resource that it asks for as well.
+	UnknownResource bool
+}
+
+// InBackoff tells whether a node is no candidate for now.
+func (v *View) InBackoff(name string) bool { return isHeld(v.backoff, name, v.now) }
+
+// View returns what a decision looks at after which room is reserved.
+func (ix *Index) View(q *Query) View {
+	ix.mu.Lock()
+	defer ix.unlock()
+	return ix.view(q)
+}
+
+// Reserve makes the reservations say what a decision says. It returns false when the
+// target was taken meanwhile, and an error when the context is over: then the pod is
+// admitted without us, and nothing is reserved for it.
+func (ix *Index) Reserve(ctx context.Context, r *Reservation) (bool, error) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	return ix.reserve(ctx, r)
+}
+
+// ReserveLocked decides and reserves while nobody else can. decide must not call methods
+// of the index.
+func (ix *Index) ReserveLocked(ctx context.Context, q *Query, decide func(*View) *Reservation) error {
+	ix.mu.Lock()
+	defer ix.unlock()
+	v := ix.view(q)
+	_, err := ix.reserve(ctx, decide(&v))
+	return err
+}
+
+// view ends what is over, gives up held room if the query says so, and keeps the pool that
+// it makes.
+func (ix *Index) view(q *Query) View {
+	now := ix.Now()
+	ix.expire(now)
+	ix.pools.RenewKey(now, ix.ledger.perGPU.Median())
+	if nodes.IsPinned(q.Pod) {
+		return ix.viewOf(q, now)
+	}
+	p := ix.pools.Get(q.Pod, q.Demand, ix.usage.list)
+	if q.GiveUp {
+		ix.replicas.giveUpFor(p, q.Demand)
+	}
+	v := ix.viewOf(q, now)
+	v.Pool = p.View()
+	if v.Own != nil {
+		v.setOwn(p, ix.usage.of(v.Own.Node))
+	}
+	return v
+}
+
+// setOwn notes the state of the node on which the pod has room, nil for one that is gone.
+func (v *View) setOwn(p *pool.Pool, s *nodes.State) {
+	if s != nil && p.IsEligible(s.Node) {
+		v.OwnState = s.Without(v.Own.load)
+	}
+}
+
+// viewOf returns a view without a pool.
+func (ix *Index) viewOf(q *Query, now time.Time) View {
+	v := View{
+		now: now, Key: ix.pools.Key, Latest: ix.usage.latest, Nodes: len(ix.usage.list), Images: ix.images.lend(),
+		NodeOrder: ix.usage.nodeOrder(), backoff: ix.backoffs.until, Held: len(ix.replicas.held) > 0,
+		UnknownResource: ix.usage.asksForUnknown(q.Demand),
+	}
+	v.Uid = ix.reservations.uidOf(q)
+	v.Own = ix.reservations.of(v.Uid, q.Namespace)
+	return v
+}
+
+func (ix *Index) reserve(ctx context.Context, r *Reservation) (bool, error) {
+	if ctx.Err() != nil {
+		ix.reservations.release(r.UID, r.Namespace)
+		return false, ctx.Err()
+	}
+	if len(r.Listed) == 0 {
+		ix.reservations.release(r.UID, r.Namespace)
+		return true, nil
+	}
+	if ix.reservations.isTaken(r.UID, r.Namespace) {
+		// The other copy was first. Decided again, this one goes by its own UID, which
+		// is taken only if it did not come from an API server.
+		return r.UID == r.Request, nil
+	}
+	until := ix.Now().Add(ix.cfg.InFlight.ReservationTTL.Duration)
+	if !ix.reservations.add(r, until, ix.allExamined()) {
+		return false, nil
+	}
+	ix.expiries.add(expiry{at: until, reservation: r.UID})
+	return true, nil
+}

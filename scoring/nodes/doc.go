@@ -1,0 +1,2 @@
+// Package nodes
+package nodes

@@ -1,0 +1,2 @@
+// Package pool
+package pool

@@ -1,0 +1,2 @@
+// Package reduced
+package reduced

@@ -1,0 +1,2 @@
+// Package scheduler
+package scheduler

@@ -1,0 +1,2 @@
+// Package steering
+package steering

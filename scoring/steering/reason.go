@@ -1,0 +1,36 @@
+package steering
+
+// Reason says why a pod got no ranking. Reasons are values for logs and metric
+// labels, not errors: leaving a pod alone is normal.
+type Reason string
+
+// Reasons of this package; package webhook adds those of its own checks.
+const (
+	// ReasonNone: the pod is steered.
+	ReasonNone Reason = ""
+	// ReasonNoGPU: no configured GPU resource is requested.
+	ReasonNoGPU Reason = "NoGPU"
+	// ReasonInvalidRequest: a GPU quantity is not a whole number of at least
+	// zero, or too large; the API server will judge it.
+	ReasonInvalidRequest Reason = "InvalidRequest"
+	// ReasonInvalidAffinity: the pod's required affinity does not parse; the API
+	// server will judge it.
+	ReasonInvalidAffinity Reason = "InvalidAffinity"
+	// ReasonNotSynced: the index has not seen all nodes and pods yet.
+	ReasonNotSynced Reason = "NotSynced"
+	// ReasonPinned: exactly one node can match the required affinity.
+	ReasonPinned Reason = "Pinned"
+	// ReasonNothingFits: no node can take the pod now.
+	ReasonNothingFits Reason = "NothingFits"
+	// ReasonUserPreference: the user's own preferred terms leave no weight for
+	// ours, or any weight of ours could reverse them.
+	ReasonUserPreference Reason = "UserPreference"
+	// ReasonUnknownResource: the pod asks for another extended resource that no
+	// node offers, next to a GPU that nodes do: a sharing scheme of someone else.
+	ReasonUnknownResource Reason = "UnknownResource"
+	// ReasonTimeout: the decision took longer than the decision timeout.
+	ReasonTimeout Reason = "Timeout"
+	// ReasonTooLarge: the pod has more of something (terms, objects, bytes) than a
+	// decision should have to go through.
+	ReasonTooLarge Reason = "TooLarge"
+)

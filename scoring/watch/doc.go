@@ -1,0 +1,2 @@
+// Package watch
+package watch
