@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/cli/check"
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -152,6 +153,6 @@ func (f *checkFlags) print(w io.Writer, report check.Report) error {
 	if f.output.value == outputJSON {
 		return writeObject(w, outputJSON, report)
 	}
-	screen := screenOf(w)
-	return report.Table(w, check.Style{UTF8: screen.unicode, Color: screen.colour})
+	screen := terminal.ScreenOf(w)
+	return report.Table(w, check.Style{UTF8: screen.Unicode, Color: screen.Colour})
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/cli/schedulerconfig"
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -56,7 +57,7 @@ func schedulerText(source string, t *schedulerconfig.Translation) (string, error
 		return "", err
 	}
 	var out strings.Builder
-	source = fmt.Sprintf("profile %s of %s", t.SchedulerName, printable(source))
+	source = fmt.Sprintf("profile %s of %s", t.SchedulerName, terminal.Printable(source))
 	if len(section) == 0 {
 		comment(&out, "Nothing to set: gpu-binpacker's defaults fit the "+source+".")
 	} else {
@@ -95,7 +96,7 @@ func schedulerRemarks(t *schedulerconfig.Translation) []string {
 
 // comment writes a text as lines of comments.
 func comment(out *strings.Builder, text string) {
-	for _, line := range wrap(printable(text), columns-len("# ")) {
+	for _, line := range terminal.Wrap(terminal.Printable(text), terminal.Columns-len("# ")) {
 		out.WriteString("# " + line + "\n")
 	}
 }
@@ -103,7 +104,7 @@ func comment(out *strings.Builder, text string) {
 // bullet writes a text as an item of a list in comments.
 func bullet(out *strings.Builder, text string) {
 	sign := "# - "
-	for _, line := range wrap(printable(text), columns-len(sign)) {
+	for _, line := range terminal.Wrap(terminal.Printable(text), terminal.Columns-len(sign)) {
 		out.WriteString(sign + line + "\n")
 		sign = "#   "
 	}

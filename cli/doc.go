@@ -8,14 +8,11 @@
 //   - faults_off.go, faults.go: faults in decisions, for tests, only with a build tag
 //   - cluster.go, installed.go: the cluster a command reads, and what is installed there
 //   - statefile.go: a cluster in a file, or the built-in one
-//   - explain.go: where a pod goes and why
-//   - explain_file.go, explain_resources.go: the pod of a file, and what it asks for
-//   - explain_decide.go: the webhook's handler on that pod
-//   - explain_reasons.go: reasons in words
-//   - explain_admission.go: what became of an existing pod
-//   - explain_result.go, explain_table.go: for machines, and for people
+//   - observe.go: what a command looks at: such a cluster, with its configuration
+//   - explain.go: where does a pod go and why? The explanation is made in package explain
 //   - nodes.go, nodes_table.go, nodes_watch.go: how GPU nodes are used
-//   - table.go: output on a terminal
+//   - output.go: flags with a choice, and output for machines; that for people is
+//     written by package terminal
 //   - check.go: is everything as it should be? The checks are in package check
 //   - check_scheduler.go: what to set for a kube-scheduler's configuration file, by
 //     package schedulerconfig

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/explain"
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
 )
 
 // explainOptions are the flags of explain.
@@ -79,43 +79,6 @@ add (LimitRange defaults, the overhead of a RuntimeClass) is not known here.`,
 	return cmd
 }
 
-// observed is what a command looks at.
-type observed struct {
-	state *state.State
-	// source names the state's file.
-	source string
-	cfg    config.Configuration
-	// clients reach the cluster; nil with a state file.
-	clients kubernetes.Interface
-	// uninstalled: the cluster has no configuration of the webhook.
-	uninstalled bool
-}
-
-// observe reads the cluster, or the one of the flags if they name one.
-func observe(ctx context.Context, clients func() (kubernetes.Interface, error), configuration *configurationFlag, elsewhere *stateFlags, in io.Reader, notes io.Writer) (*observed, error) {
-	o := &observed{}
-	var err error
-	if elsewhere.given() {
-		if o.state, err = elsewhere.load(in); err != nil {
-			return nil, err
-		}
-		o.source = elsewhere.source()
-	} else if o.clients, err = clients(); err != nil {
-		return nil, err
-	}
-	if o.cfg, err = configuration.load(ctx, o.clients, notes); err != nil {
-		return nil, err
-	}
-	if o.clients == nil {
-		return o, nil
-	}
-	hooks := o.clients.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	_, err = hooks.Get(ctx, config.WebhookConfigurationName, metav1.GetOptions{})
-	o.uninstalled = apierrors.IsNotFound(err) // who may not read it gets no word about it
-	o.state, err = readState(ctx, o.clients, io.Discard)
-	return o, err
-}
-
 // run is the command, in order.
 func (o *explainOptions) run(ctx context.Context, args []string, in io.Reader, out, notes io.Writer) error {
 	name, err := o.check(args)
@@ -130,15 +93,15 @@ func (o *explainOptions) run(ctx context.Context, args []string, in io.Reader, o
 	if err != nil {
 		return err
 	}
-	explanation, err := explain(ctx, w, s)
+	explanation, err := explain.New(ctx, explain.Cluster{State: w.state, Config: w.cfg, Uninstalled: w.uninstalled}, s)
 	if err != nil {
 		return err
 	}
 	if o.output.value == outputJSON || o.output.value == outputYAML {
 		return writeObject(out, o.output.value, explanation)
 	}
-	view := explanationView{out: out, screen: screenOf(out), wide: o.output.value == outputWide, all: o.all}
-	view.print(explanation)
+	view := explain.View{Out: out, Screen: terminal.ScreenOf(out), Wide: o.output.value == outputWide, All: o.all}
+	view.Print(explanation)
 	return nil
 }
 
@@ -164,29 +127,24 @@ func (o *explainOptions) check(args []string) (string, error) {
 	return name, nil
 }
 
-// subject is the pod to explain.
-type subject struct {
-	// pod is the pod as it is created: no node, no status.
-	pod *corev1.Pod
-	// source says where it is from.
-	source string
-	// existing is the pod as it is; nil for one from a file.
-	existing *corev1.Pod
-}
-
 // subject returns the pod to explain: the named one, that of the file, or the one that
 // comes with the example.
-func (o *explainOptions) subject(ctx context.Context, w *observed, name string, in io.Reader) (*subject, error) {
+func (o *explainOptions) subject(ctx context.Context, w *observed, name string, in io.Reader) (*explain.Subject, error) {
 	switch {
 	case o.file != "":
-		return o.fromFile(w, in)
-	case name != "":
-		return o.existing(ctx, w, name)
-	default:
-		pod := state.ExamplePod()
-		setDefaults(pod)
-		return &subject{pod: pod, source: "a pod of the built-in example"}, nil
+		return o.fromFile(w.cfg.Resources, in)
+	case name == "":
+		return explain.Example(), nil
 	}
+	namespace, err := o.namespaceIn()
+	if err != nil {
+		return nil, err
+	}
+	pod, err := w.pod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return explain.Existing(pod), nil
 }
 
 // namespaceIn is the namespace of -n, of the context or, without a cluster, default.
@@ -200,89 +158,32 @@ func (o *explainOptions) namespaceIn() (string, error) {
 	return metav1.NamespaceDefault, nil
 }
 
-func (o *explainOptions) fromFile(w *observed, in io.Reader) (*subject, error) {
-	pod, source, err := podFromFile(o.file, in, w.cfg.Resources)
+// fromFile reads the pod of -f and gives it a namespace.
+func (o *explainOptions) fromFile(gpus config.Resources, in io.Reader) (*explain.Subject, error) {
+	name := o.file
+	var data []byte
+	var err error
+	if name == "-" {
+		name = "standard input"
+		data, err = io.ReadAll(in)
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-f: %w", err)
+	}
+	s, err := explain.FromFile(name, data, gpus)
 	if err != nil {
 		return nil, err
 	}
 	given := o.cluster.overrides.Context.Namespace
 	switch {
-	case pod.Namespace == "":
-		if pod.Namespace, err = o.namespaceIn(); err != nil {
+	case s.Pod.Namespace == "":
+		if s.Pod.Namespace, err = o.namespaceIn(); err != nil {
 			return nil, err
 		}
-	case given != "" && given != pod.Namespace:
-		return nil, fmt.Errorf("%s: metadata.namespace is %q, but -n says %q: leave out -n or change the file", source, pod.Namespace, given)
+	case given != "" && given != s.Pod.Namespace:
+		return nil, fmt.Errorf("%s: metadata.namespace is %q, but -n says %q: leave out -n or change the file", s.Source, s.Pod.Namespace, given)
 	}
-	setDefaults(pod)
-	return &subject{pod: pod, source: source}, nil
-}
-
-func (o *explainOptions) existing(ctx context.Context, w *observed, name string) (*subject, error) {
-	namespace, err := o.namespaceIn()
-	if err != nil {
-		return nil, err
-	}
-	pod, err := w.pod(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	s := &subject{pod: asNew(pod), existing: pod}
-	// What it uses now is there for it to use.
-	w.state.Pods = slices.DeleteFunc(w.state.Pods, func(p corev1.Pod) bool { return p.UID == pod.UID })
-	setDefaults(s.pod)
 	return s, nil
-}
-
-// pod finds an existing pod.
-func (w *observed) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
-	if w.clients == nil {
-		for i := range w.state.Pods {
-			if p := &w.state.Pods[i]; p.Namespace == namespace && p.Name == name {
-				return p.DeepCopy(), nil
-			}
-		}
-		return nil, fmt.Errorf("%s has no pod %q in namespace %q; give its namespace with -n. Pods that are over are not in state files", w.source, name, namespace)
-	}
-	pod, err := w.clients.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("there is no pod %q in namespace %q; give its namespace with -n", name, namespace)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the pod: %w", err)
-	}
-	return pod, nil
-}
-
-// asNew returns the pod as it would be submitted again.
-func asNew(existing *corev1.Pod) *corev1.Pod {
-	pod := existing.DeepCopy()
-	pod.UID, pod.ResourceVersion, pod.Generation, pod.ManagedFields = "", "", 0, nil
-	pod.CreationTimestamp, pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = metav1.Time{}, nil, nil
-	pod.Spec.NodeName = ""
-	pod.Status = corev1.PodStatus{}
-	return pod
-}
-
-// setDefaults does what the API server does before it calls webhooks, as far as
-// decisions depend on it.
-func setDefaults(pod *corev1.Pod) {
-	pod.APIVersion, pod.Kind = "v1", "Pod"
-	if pod.Spec.SchedulerName == "" {
-		pod.Spec.SchedulerName = corev1.DefaultSchedulerName
-	}
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, limit := range r.Limits {
-				if _, ok := r.Requests[name]; ok {
-					continue
-				}
-				if r.Requests == nil {
-					r.Requests = corev1.ResourceList{}
-				}
-				r.Requests[name] = limit
-			}
-		}
-	}
 }

@@ -3,24 +3,17 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/explain"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
@@ -68,90 +61,13 @@ func TestExplainGolden(t *testing.T) {
 	}
 }
 
-// Every reason that a decision can have is explained in words.
-func TestReasonTexts(t *testing.T) {
-	reasons := slices.Concat(constants(t, "../scoring/reason.go", "Reason"), constants(t, "../webhook/eligibility.go", "Reason"))
-	if len(reasons) < 20 {
-		t.Fatalf("found only %d reasons in the sources", len(reasons))
-	}
-	for _, reason := range reasons {
-		if text := reasonTexts[steering.Reason(reason)]; reason != "" && text == "" {
-			t.Errorf("reason %s has no text", reason)
-		}
-	}
-	nodes := constants(t, "../scoring/feasibility.go", "NodeReason")
-	if len(nodes) < 10 {
-		t.Fatalf("found only %d reasons of nodes in the sources", len(nodes))
-	}
-	// These depend on the pod; the others are states of a node.
-	ofPods := []nodes.Reason{nodes.NoResource, nodes.Affinity, nodes.Tainted, nodes.Insufficient}
-	for _, reason := range nodes {
-		if _, ok := stateWords[nodes.Reason(reason)]; !ok && !slices.Contains(ofPods, nodes.Reason(reason)) {
-			t.Errorf("node reason %q has no word", reason)
-		}
-	}
-}
-
-// constants returns the values of the string constants of a type in a file.
-func constants(t *testing.T, path, kind string) []string {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var values []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok || len(spec.Values) != 1 || !isType(spec.Type, kind) {
-			return true
-		}
-		literal, ok := spec.Values[0].(*ast.BasicLit)
-		if !ok {
-			t.Fatalf("%s: %s is no literal", path, spec.Names[0])
-		}
-		value, err := strconv.Unquote(literal.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values = append(values, value)
-		return true
-	})
-	return values
-}
-
-// isType tells whether an expression is a type of that name, in any package.
-func isType(expression ast.Expr, name string) bool {
-	switch e := expression.(type) {
-	case *ast.Ident:
-		return e.Name == name
-	case *ast.SelectorExpr:
-		return e.Sel.Name == name
-	default:
-		return false
-	}
-}
-
-// The namespaces that are never called for are those of the shipped manifest.
-func TestExcludedNamespaces(t *testing.T) {
-	selector := webhookManifest(t).NamespaceSelector
-	for _, r := range selector.MatchExpressions {
-		if r.Key == corev1.LabelMetadataName && r.Operator == metav1.LabelSelectorOpNotIn {
-			if !slices.Equal(r.Values, excludedNamespaces) {
-				t.Errorf("the manifest excludes %v, explain knows %v", r.Values, excludedNamespaces)
-			}
-			return
-		}
-	}
-	t.Errorf("the manifest excludes no namespace: %v", selector)
-}
-
 // The prediction is for the pod with the patch: the target has the most points.
 func TestPredictionFollowsPatch(t *testing.T) {
 	out, err := execute(t, "explain", "-f", data("job.yaml"), "--state", data("cluster.yaml"), "-o", "json")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e Explanation
+	var e explain.Explanation
 	if err := json.Unmarshal([]byte(out), &e); err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +123,7 @@ func TestExplainConfiguration(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var e Explanation
+			var e explain.Explanation
 			if err := json.Unmarshal([]byte(out), &e); err != nil {
 				t.Fatal(err)
 			}

@@ -3,15 +3,18 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
@@ -99,8 +102,8 @@ func (o *nodesOptions) run(ctx context.Context, in io.Reader, out, notes io.Writ
 	if o.watch && o.state.given() {
 		return errors.New("--watch and --state or --example: neither changes; leave out one of them")
 	}
-	view := nodesView{screen: screenOf(out), output: o.output.value, order: o.sort.value}
-	view.screen.unicode = view.screen.unicode && !o.ascii
+	view := nodesView{screen: terminal.ScreenOf(out), output: o.output.value, order: o.sort.value}
+	view.screen.Unicode = view.screen.Unicode && !o.ascii
 	if o.watch {
 		return o.follow(ctx, &view, out, notes)
 	}
@@ -158,12 +161,17 @@ type ReportedNode struct {
 	Out nodes.Reason `json:"out,omitempty"`
 }
 
-// ReportedUse is how much of a resource is used by pods, expected ones included.
-type ReportedUse struct {
-	Resource    string `json:"resource"`
-	Used        int64  `json:"used"`
-	Free        int64  `json:"free"`
-	Allocatable int64  `json:"allocatable"`
+// ReportedUse is how much of a GPU resource of a node is used.
+type ReportedUse struct{ nodes.ResourceUse }
+
+// MarshalJSON adds what is free.
+func (u ReportedUse) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Resource    corev1.ResourceName `json:"resource"`
+		Used        int64               `json:"used"`
+		Free        int64               `json:"free"`
+		Allocatable int64               `json:"allocatable"`
+	}{u.Name, u.Allocated, u.Free(), u.Allocatable})
 }
 
 // newNodesReport reads an index.
@@ -173,22 +181,22 @@ func newNodesReport(ix *index.Index, by order) *NodesReport {
 		Resources: []NodesOfResource{},
 		Nodes:     []ReportedNode{},
 	}
-	occupied := map[string]nodes.ResourceUse{}
+	occupied := map[corev1.ResourceName]nodes.ResourceUse{}
 	for _, n := range ix.Nodes() {
 		node := ReportedNode{Name: n.Name, Pods: n.Pods, InFlight: n.InFlight, Out: n.Out}
 		for _, g := range n.GPUs {
-			node.GPUs = append(node.GPUs, ReportedUse{string(g.Name), g.Allocated, g.Free(), g.Allocatable})
+			node.GPUs = append(node.GPUs, ReportedUse{g})
 			if n.Pods > 0 && g.Allocated > 0 {
-				sum := occupied[string(g.Name)]
+				sum := occupied[g.Name]
 				sum.Allocated += g.Allocated
 				sum.Allocatable += g.Allocatable
-				occupied[string(g.Name)] = sum
+				occupied[g.Name] = sum
 			}
 		}
 		r.Nodes = append(r.Nodes, node)
 	}
 	for _, o := range ix.Occupancy() {
-		sum := occupied[o.Resource]
+		sum := occupied[corev1.ResourceName(o.Resource)]
 		r.Resources = append(r.Resources, NodesOfResource{
 			Resource: o.Resource, OccupiedNodes: o.PartialNodes + o.FullNodes, EmptyNodes: o.EmptyNodes,
 			Used: o.Allocated, Allocatable: o.Allocatable,
@@ -196,33 +204,33 @@ func newNodesReport(ix *index.Index, by order) *NodesReport {
 		})
 	}
 	slices.SortStableFunc(r.Nodes, func(a, b ReportedNode) int {
-		return cmp.Or(compareUses(by, a.total(), b.total()), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(compareUses(by, a.GPUs, b.GPUs), cmp.Compare(a.Name, b.Name))
 	})
 	return r
 }
 
-// total sums up all GPU resources of a node, for its place in the order only:
-// names are never added up where something depends on it.
-func (n *ReportedNode) total() ReportedUse {
-	var sum ReportedUse
-	for _, g := range n.GPUs {
-		sum.Used += g.Used
-		sum.Free += g.Free
-		sum.Allocatable += g.Allocatable
-	}
-	return sum
-}
-
-// compareUses says which comes first.
-func compareUses(by order, a, b ReportedUse) int {
+// compareUses says which comes first. All GPU resources of a node are added up, for its
+// place in the order only: names are never added up where something depends on it.
+func compareUses(by order, a, b []ReportedUse) int {
+	usedA, freeA, allocatableA := totals(a)
+	usedB, freeB, allocatableB := totals(b)
 	switch by {
 	case orderUsed:
-		return cmp.Compare(b.Used, a.Used)
+		return cmp.Compare(usedB, usedA)
 	case orderFree:
-		return cmp.Compare(b.Free, a.Free)
+		return cmp.Compare(freeB, freeA)
 	case orderPacked:
-		return cmp.Compare(b.Used*a.Allocatable, a.Used*b.Allocatable)
+		return cmp.Compare(usedB*allocatableA, usedA*allocatableB)
 	default:
 		return 0
 	}
+}
+
+func totals(uses []ReportedUse) (used, free, allocatable int64) {
+	for _, u := range uses {
+		used += u.Allocated
+		free += u.Free()
+		allocatable += u.Allocatable
+	}
+	return used, free, allocatable
 }

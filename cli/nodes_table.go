@@ -8,12 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // nodesView prints reports of nodes.
 type nodesView struct {
-	screen screen
+	screen terminal.Screen
 	output output
 	order  order
 	// lines prints each report for machines on one line: in a watch.
@@ -46,19 +47,21 @@ func (v *nodesView) render(r *NodesReport) ([]byte, error) {
 // nodeRow is one resource of one node.
 type nodeRow struct {
 	node *ReportedNode
-	use  ReportedUse
+	// use holds the resource.
+	use []ReportedUse
 }
 
 // rows are sorted by resource, then as the flag says.
 func (v *nodesView) rows(r *NodesReport) []nodeRow {
 	var rows []nodeRow
 	for i := range r.Nodes {
-		for _, g := range r.Nodes[i].GPUs {
-			rows = append(rows, nodeRow{&r.Nodes[i], g})
+		n := &r.Nodes[i]
+		for j := range n.GPUs {
+			rows = append(rows, nodeRow{n, n.GPUs[j : j+1]})
 		}
 	}
 	slices.SortStableFunc(rows, func(a, b nodeRow) int {
-		return cmp.Or(cmp.Compare(a.use.Resource, b.use.Resource), compareUses(v.order, a.use, b.use), cmp.Compare(a.node.Name, b.node.Name))
+		return cmp.Or(cmp.Compare(a.use[0].Name, b.use[0].Name), compareUses(v.order, a.use, b.use), cmp.Compare(a.node.Name, b.node.Name))
 	})
 	return rows
 }
@@ -71,19 +74,20 @@ func (v *nodesView) printTable(out *bytes.Buffer, r *NodesReport) {
 		}
 		return others
 	}
-	var t table
-	t.add(cells("RESOURCE", "NODE", "USED", "FREE", "PACKED", "PODS", "IN FLIGHT", "STATE")...)
+	var t terminal.Table
+	t.Add(cells("RESOURCE", "NODE", "USED", "FREE", "PACKED", "PODS", "IN FLIGHT", "STATE")...)
 	for _, row := range v.rows(r) {
-		n, g := row.node, row.use
-		t.add(cells(g.Resource, n.Name, decimal(g.Used), decimal(g.Free), v.bar(g), decimal(n.Pods), decimal(n.InFlight), stateWords[n.Out])...)
+		n, g := row.node, row.use[0].ResourceUse
+		t.Add(cells(string(g.Name), n.Name, terminal.Decimal(g.Allocated), terminal.Decimal(g.Free()), v.bar(g),
+			terminal.Decimal(n.Pods), terminal.Decimal(n.InFlight), stateWords[n.Out])...)
 		if n.Out != nodes.Feasible {
-			t.dimLast()
+			t.DimLast()
 		}
 	}
-	t.print(out, v.screen)
+	t.Print(out, v.screen)
 	fmt.Fprintln(out)
 	for _, s := range r.Resources {
-		for i, line := range wrap(s.text(), columns-2) {
+		for i, line := range terminal.Wrap(s.text(), terminal.Columns-2) {
 			if i > 0 {
 				line = "  " + line
 			}
@@ -92,19 +96,30 @@ func (v *nodesView) printTable(out *bytes.Buffer, r *NodesReport) {
 	}
 }
 
+// stateWords are the reasons why nothing is packed onto a node, short enough for a
+// column.
+var stateWords = map[nodes.Reason]string{
+	nodes.Feasible: "",
+	nodes.Excluded: "excluded",
+	nodes.NotReady: "not ready",
+	nodes.Cordoned: "cordoned",
+	nodes.Leaving:  "leaving",
+	nodes.Backoff:  "back-off",
+}
+
 // barWidth is the length of a full bar.
 const barWidth = 8
 
 // bar draws how full a node is, with the percentage: full only when it is, and
 // empty only when nothing is used.
-func (v *nodesView) bar(g ReportedUse) string {
+func (v *nodesView) bar(g nodes.ResourceUse) string {
 	full, empty := "█", "░"
-	if !v.screen.unicode {
+	if !v.screen.Unicode {
 		full, empty = "#", "."
 	}
-	percent := percentage(g.Used, g.Allocatable)
+	percent := percentage(g.Allocated, g.Allocatable)
 	length := min(int(percent*barWidth/100), barWidth)
-	if length == 0 && g.Used > 0 {
+	if length == 0 && g.Allocated > 0 {
 		length = 1
 	}
 	return fmt.Sprintf("%s%s %3d%%", strings.Repeat(full, length), strings.Repeat(empty, barWidth-length), percent)
@@ -130,5 +145,5 @@ func (s *NodesOfResource) text() string {
 		largest = "no node that takes pods has any free"
 	}
 	return fmt.Sprintf("%s: %s occupied, %d empty; %s; %s",
-		s.Resource, count(s.OccupiedNodes, "node"), s.EmptyNodes, packed, largest)
+		s.Resource, terminal.Count(s.OccupiedNodes, "node"), s.EmptyNodes, packed, largest)
 }

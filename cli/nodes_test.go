@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +23,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 func TestNodesGolden(t *testing.T) {
@@ -177,10 +182,10 @@ func TestShow(t *testing.T) {
 		first bool
 		want  string
 	}{
-		"terminal":     {nodesView{screen: screen{terminal: true}, output: outputTable}, false, "\x1b[H\x1b[2Jx"},
+		"terminal":     {nodesView{screen: terminal.Screen{Terminal: true}, output: outputTable}, false, "\x1b[H\x1b[2Jx"},
 		"file, first":  {nodesView{output: outputTable}, true, "x"},
 		"file, second": {nodesView{output: outputTable}, false, "\nx"},
-		"JSON":         {nodesView{screen: screen{terminal: true}, output: outputJSON}, false, "x"},
+		"JSON":         {nodesView{screen: terminal.Screen{Terminal: true}, output: outputJSON}, false, "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -197,8 +202,28 @@ func TestBar(t *testing.T) {
 	for used, want := range map[int64]string{
 		0: "........   0%", 1: "#.......   6%", 8: "####....  50%", 15: "#######.  93%", 16: "######## 100%", 20: "######## 125%",
 	} {
-		if got := v.bar(ReportedUse{Used: used, Allocatable: 16}); got != want {
+		if got := v.bar(nodes.ResourceUse{Allocated: used, Allocatable: 16}); got != want {
 			t.Errorf("%d of 16: %q, want %q", used, got, want)
+		}
+	}
+}
+
+// Every reason why nothing is packed onto a node has a word.
+func TestStateWords(t *testing.T) {
+	source, err := os.ReadFile("../scoring/nodes/filter.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := regexp.MustCompile(`(?m)^\t\w+ +Reason = "(.*)"$`).FindAllStringSubmatch(string(source), -1)
+	if len(reasons) < 10 {
+		t.Fatalf("found only %d reasons in the source", len(reasons))
+	}
+	// These depend on the pod; the others are states of a node.
+	ofPods := []nodes.Reason{nodes.NoResource, nodes.Affinity, nodes.Tainted, nodes.Insufficient}
+	for _, r := range reasons {
+		reason := nodes.Reason(r[1])
+		if _, ok := stateWords[reason]; !ok && !slices.Contains(ofPods, reason) {
+			t.Errorf("node reason %q has no word", reason)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 )
@@ -97,8 +98,8 @@ func show(view *nodesView, out io.Writer, text []byte, first bool) error {
 	var separator string
 	switch {
 	case view.output != outputTable:
-	case view.screen.terminal:
-		separator = codeClear
+	case view.screen.Terminal:
+		separator = terminal.Clear
 	case !first:
 		separator = "\n"
 	}

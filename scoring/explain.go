@@ -5,10 +5,11 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Explanation is what a decision about a pod goes by, node for node.
@@ -41,15 +42,16 @@ type CandidateNode struct {
 	UserScore, SoftTaints int64
 }
 
-// LeftOutNode is a node that a pod should not or cannot go to.
+// LeftOutNode is a node that a pod should not or cannot go to. Its JSON is what explain
+// prints.
 type LeftOutNode struct {
 	// Name is the node's metadata.name.
-	Name string
+	Name string `json:"node"`
 	// Reason is the first that holds, in the order of the reasons.
-	Reason nodes.Reason
+	Reason nodes.Reason `json:"reason"`
 	// Lacking are the resources that the node has too little of, sorted by name,
 	// "pods" among them; only with NodeInsufficient.
-	Lacking []nodes.Shortage
+	Lacking []nodes.Shortage `json:"lacking,omitempty"`
 }
 
 // Explain tells what Decide would go by for a pod. It looks at every node, so it is

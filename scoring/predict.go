@@ -5,9 +5,10 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Predict returns the points of every node that can take the pod, sorted by name.

@@ -4,12 +4,13 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // rank returns the best candidates in order, as many as there may be terms, and

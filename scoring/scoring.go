@@ -33,10 +33,8 @@ type Request struct {
 // parts of the pod.
 type Decision struct {
 	// Reason says why there is no ranking; ReasonNone when there is one.
-	Reason steering.
-		// UID is the one to put on the pod: of the first request of this admission.
-		Reason
-
+	Reason steering.Reason
+	// UID is the one to put on the pod: of the first request of this admission.
 	UID types.UID
 	// Ranking lists the nodes that get a term, best first, with falling weights;
 	// the last Tail of them share one weight.
@@ -49,10 +47,8 @@ type Decision struct {
 	// has found the best.
 	Feasible int
 	// Late is set when the pod is to get late steering.
-	Late *steering.
-		// NeutralizeSpreading says whether the neutral constraint may be added.
-		Late
-
+	Late *steering.Late
+	// NeutralizeSpreading says whether the neutral constraint may be added.
 	NeutralizeSpreading bool
 	// UnlistedMayWin says that the scheduler may prefer a feasible node that is
 	// not listed, because of what its other plugins give.
@@ -196,11 +192,11 @@ func reservationOf(q *index.Query, d *Decision) *index.Reservation {
 // decideOn is the decision itself, on a view.
 func (s *Scorer) decideOn(ctx context.Context, v *index.View, q *index.Query) Decision {
 	if nodes.IsPinned(q.Pod) {
-		return Decision{Reason: steering.ReasonPinned, UID: v.Uid, NeutralizeSpreading: s.mayNeutralize(false)}
+		return Decision{Reason: steering.ReasonPinned, UID: v.UID, NeutralizeSpreading: s.mayNeutralize(false)}
 	}
 	found, reason := s.feasible(ctx, v, q, bestOnly)
 	defer found.release()
-	d := Decision{Reason: reason, UID: v.Uid, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
+	d := Decision{Reason: reason, UID: v.UID, Feasible: len(found.candidates), NeutralizeSpreading: s.mayNeutralize(found.hostnames)}
 	switch {
 	case reason == steering.ReasonNothingFits:
 		d.Late = s.late(q.Pod, q.Demand)

@@ -5,11 +5,12 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
 // found is what the search for nodes found.

@@ -1,10 +1,11 @@
 package scoring
 
 import (
+	"slices"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"slices"
 )
 
 // weigh gives the ranked nodes their weights, and tells whether a node without one may

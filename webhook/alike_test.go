@@ -30,7 +30,7 @@ func admit(t *testing.T, bed *testBed, i int) string {
 		}
 	}
 	for _, op := range ops {
-		if !strings.HasPrefix(op.Path, pathAnnotations) {
+		if !strings.HasPrefix(op.Path, "/metadata/annotations") {
 			grouped = append(grouped, op)
 		}
 	}

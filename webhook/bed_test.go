@@ -33,7 +33,7 @@ const firstUID types.UID = "0f5c5d2e-8d9b-4b7c-9a51-000000000001"
 // still until a test moves it.
 type testBed struct {
 	*Handler
-	ix    *index.Index
+	ix       *index.Index
 	registry *prometheus.Registry
 	log      *logLines
 	clock    time.Time

@@ -21,50 +21,50 @@ var casesShownBy = map[string][]string{
 	"C02": {"validation.TestGoldenPods"},
 	"C03": {"e2e.TestUserAffinitySurvives"},
 	"C04": {"scoring.TestDecideUserPreferences", "e2e.TestUserPreferenceIsNeverReversed"},
-	"C05": {"scoring.TestFeasibilityRequiredTerms"},
-	"C06": {"scoring.TestIndexCountsLikeTheScheduler"},
+	"C05": {"nodes.TestFeasibilityRequiredTerms"},
+	"C06": {"index.TestIndexCountsLikeTheScheduler"},
 	"C08": nil,
-	"C09": {"scoring.TestServedScheduler"},
-	"C10": {"scoring.TestNewDemand", "config.TestMatchConditionsPods"},
-	"C11": {"scoring.TestAmountOf", "scoring.TestAmountsPlus"},
+	"C09": {"steering.TestServedScheduler"},
+	"C10": {"demand.TestNewDemand", "config.TestMatchConditionsPods"},
+	"C11": {"demand.TestAmountOf", "demand.TestAmountsPlus"},
 	"C12": {"scoring.TestDecideHeterogeneous", "e2e.TestHeterogeneousNames"},
 	"C14": {"config.TestIsGPU"},
 	"C15": nil,
 	"C16": nil,
 	"C17": nil,
-	"C18": {"scoring.TestChain", "agreement.TestChainHolds", "scoring.TestLandings", "e2e.TestReplicasStayTogether"},
+	"C18": {"scheduler.TestChain", "agreement.TestChainHolds", "index.TestLandings", "e2e.TestReplicasStayTogether"},
 	"C20": {"config.TestMatchConditionsPods"},
 
 	// Node states.
-	"C21": {"scoring.TestFeasibility"},
-	"C22": {"scoring.TestFeasibility"},
-	"C24": {"webhook.TestNodeGone", "scoring.TestFeedsReplace", "webhook.TestHandleBeforeSync"},
-	"C25": {"scoring.TestIndexIgnoresHeartbeats"},
-	"C26": {"scoring.TestBlackHoleBackoff"},
+	"C21": {"nodes.TestFeasibility"},
+	"C22": {"nodes.TestFeasibility"},
+	"C24": {"webhook.TestNodeGone", "watch.TestFeedsReplace", "webhook.TestHandleBeforeSync"},
+	"C25": {"index.TestIndexIgnoresHeartbeats"},
+	"C26": {"index.TestBlackHoleBackoff"},
 	"C27": nil,
-	"C30": {"scoring.TestEveryWindowHoldsAListedNode", "scoring.TestUnlistedMayWin", "agreement.TestWindowsOfLargeClusters", "agreement.TestTargetNotExamined"},
+	"C30": {"scoring.TestEveryWindowHoldsAListedNode", "scheduler.TestUnlistedMayWin", "agreement.TestWindowsOfLargeClusters", "agreement.TestTargetNotExamined"},
 
 	// Accounting.
-	"C31": {"scoring.TestIndexCountsLikeTheScheduler"},
-	"C32": {"scoring.TestIndexCountsLikeTheScheduler"},
-	"C33": {"scoring.TestIndexCountsLikeTheScheduler", "scoring.TestRanking"},
-	"C36": {"scoring.TestReserveInParallel", "scoring.TestReservationLifeCycle", "scoring.TestReservationEnds", "scoring.TestTwoReplicasBurst", "e2e.TestPacking"},
+	"C31": {"index.TestIndexCountsLikeTheScheduler"},
+	"C32": {"index.TestIndexCountsLikeTheScheduler"},
+	"C33": {"index.TestIndexCountsLikeTheScheduler", "scoring.TestRanking"},
+	"C36": {"index.TestReserveInParallel", "index.TestReservationLifeCycle", "index.TestReservationEnds", "index.TestTwoReplicasBurst", "e2e.TestPacking"},
 
 	// The admission protocol.
 	"C38": {"webhook.TestHandleNeverDenies", "webhook.TestHandleTimeout", "webhook.TestHandleBeforeSync", "webhook.TestServeHTTPPanic", "faults.TestFaults"},
 	"C39": {"webhook.TestHandleNeverDenies", "webhook.TestSplicedPods", "webhook.FuzzReview", "validation.TestRandomPods", "validation.FuzzPods"},
 	"C40": {"scoring.TestDecideDryRun", "packaging.TestWebhook"},
-	"C41": {"scoring.TestReinvocationAndCopies"},
+	"C41": {"index.TestReinvocationAndCopies"},
 	"C42": {"packaging.TestWebhook"},
 	"C44": {"webhook.TestServeHTTP", "webhook.TestEndlessBodyIsBounded", "webhook.TestMemoryBudget", "webhook.FuzzHTTPBody", "faults.TestFaults"},
 	"C45": {"packaging.TestWebhook", "packaging.TestNetworkPolicyLetsInWhatIsNeeded", "packaging.TestAvailability", "faults.TestFaults"},
 	"C46": {"webhook.TestListenerReloadsCertificate", "packaging.TestCertificates", "faults.TestFaults"},
 	"C47": {"packaging.TestWebhook", "installation.TestInstall"},
 	"C48": {"packaging.TestWebhook", "faults.TestFaults"},
-	"C49": {"packaging.TestPrivateGKEOverlay", "packaging.TestHostNetworkOverlay", "scoring.TestUnsteered", "faults.TestFaults"},
+	"C49": {"packaging.TestPrivateGKEOverlay", "packaging.TestHostNetworkOverlay", "index.TestUnsteered", "faults.TestFaults"},
 
 	// Interplay.
-	"C50": {"scoring.TestEqualWeighting", "agreement.TestEqualWeights"},
+	"C50": {"scheduler.TestEqualWeighting", "agreement.TestEqualWeights"},
 	"C51": {"e2e.TestNothingFits"},
 	"C53": nil,
 	"C54": nil,
@@ -106,11 +106,11 @@ func TestEveryCaseIsShown(t *testing.T) {
 }
 
 // testsOf returns the names of the tests and fuzz targets of a package, which is at
-// the top of the repository or under test.
+// the top of the repository, under scoring or under test.
 func testsOf(t *testing.T, pkg string) []string {
 	t.Helper()
 	var names []string
-	for _, folder := range []string{filepath.Join("..", pkg), filepath.Join("..", "test", pkg)} {
+	for _, folder := range []string{filepath.Join("..", pkg), filepath.Join("..", "scoring", pkg), filepath.Join("..", "test", pkg)} {
 		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

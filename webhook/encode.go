@@ -15,24 +15,24 @@ import (
 // as on a reinvocation, is dropped. Without such parts, which is nearly always, there
 // are only additions to objects that are there or were added before: the fuzz targets
 // apply every patch, and applying takes longer than everything else about a pod.
-func encode(s *submission, ops []operation) ([]byte, steering.Reason) {
+func encode(s *submission, operations []steering.Operation) ([]byte, steering.Reason) {
 	if s.wire.Metadata == nil || s.wire.Spec == nil {
-		return nil, ReasonPatch // nowhere to add to; the API server sends both
+		return nil, steering.ReasonPatch // nowhere to add to; the API server sends both
 	}
-	patch, err := marshal(ops)
+	patch, err := marshal(operations)
 	if err != nil {
-		return nil, ReasonPatch
+		return nil, steering.ReasonPatch
 	}
-	if !s.ours.any() {
+	if !s.own.Any() {
 		return patch, steering.ReasonNone
 	}
 	before, err := s.wire.skeleton()
 	if err != nil {
-		return nil, ReasonPatch
+		return nil, steering.ReasonPatch
 	}
 	after, err := applied(before, patch)
 	if err != nil {
-		return nil, ReasonPatch
+		return nil, steering.ReasonPatch
 	}
 	if sameJSON(before, after) {
 		return nil, steering.ReasonNone

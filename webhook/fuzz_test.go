@@ -16,6 +16,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // The seeds of both targets are the golden cases: a new case is a new seed.
@@ -117,7 +118,7 @@ func checkSpliced(t *testing.T, bed *testBed, raw []byte) {
 		return
 	}
 	checkHandledAgain(t, bed, request, result)
-	bed.checkNoFailure(t, "panic", string(ReasonPatch))
+	bed.checkNoFailure(t, "panic", string(steering.ReasonPatch))
 }
 
 // fuzzBeds are clusters and configurations under which all kinds of answers come

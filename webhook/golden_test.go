@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // update rewrites the expectations of the golden files.
@@ -106,7 +107,7 @@ func (c *goldenCase) run(t *testing.T, path string) {
 		t.Errorf("the pod decodes strictly: %v, irregular: %v", regular, c.Irregular)
 	}
 	// A rejected patch is a bug of ours, and rare: its reservation may time out.
-	if got.Reason != string(ReasonPatch) {
+	if got.Reason != string(steering.ReasonPatch) {
 		reserves := got.Steering == config.SteeringRanked && !c.Request.DryRun && bed.cfg.Mode == config.ModeEnforce
 		if n := bed.ix.Size().Reservations; (n > 0) != reserves {
 			t.Errorf("%d reservations, want some: %v", n, reserves)

@@ -55,7 +55,7 @@ func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcom
 		defer func() {
 			if p := recover(); p != nil {
 				h.logPanic(req, p)
-				done <- skipped(ReasonPanic)
+				done <- skipped(steering.ReasonPanic)
 			}
 		}()
 		done <- h.steer(ctx, req)
@@ -78,7 +78,7 @@ func (h *Handler) steer(ctx context.Context, req admission.Request) outcome {
 		return skipped(reason)
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
-	decision := scoring.Decision{Reason: eligible(submitted.user, h.cfg)}
+	decision := scoring.Decision{Reason: steering.Eligible(submitted.user, &h.cfg)}
 	if decision.Reason == steering.ReasonNone {
 		decision = h.decider.Decide(ctx, scoring.Request{
 			Pod:       submitted.user,

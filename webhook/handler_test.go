@@ -56,31 +56,31 @@ func TestHandleNeverDenies(t *testing.T) {
 		request admission.Request
 		want    steering.Reason
 	}{
-		"decider panics with text":     {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic("boom") }), want: ReasonPanic},
-		"decider panics with an error": {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic(fmt.Errorf("boom")) }), want: ReasonPanic},
+		"decider panics with text":     {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic("boom") }), want: steering.ReasonPanic},
+		"decider panics with an error": {decider: deciderFunc(func(scoring.Request) scoring.Decision { panic(fmt.Errorf("boom")) }), want: steering.ReasonPanic},
 		"decider panics in the runtime": {decider: deciderFunc(func(r scoring.Request) scoring.Decision {
 			return scoring.Decision{Feasible: len(r.Pod.Spec.Volumes[7].Name)}
-		}), want: ReasonPanic},
-		"no decider":            {want: ReasonPanic},
-		"no object":             {request: podCreate(nil), want: ReasonUndecodable},
+		}), want: steering.ReasonPanic},
+		"no decider":            {want: steering.ReasonPanic},
+		"no object":             {request: podCreate(nil), want: steering.ReasonUndecodable},
 		"null object":           {request: podCreate([]byte("null")), decider: decide(scoring.Decision{Reason: steering.ReasonNoGPU}), want: steering.ReasonNoGPU},
-		"object is a list":      {request: podCreate([]byte(`[{}]`)), want: ReasonUndecodable},
-		"object is cut off":     {request: podCreate([]byte(gpuPod[:40])), want: ReasonUndecodable},
-		"object of wrong types": {request: podCreate([]byte(`{"metadata":{"labels":[1]}}`)), want: ReasonUndecodable},
-		"empty request":         {request: admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UID: firstUID}}, want: ReasonNotPodCreate},
-		"update":                {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }), want: ReasonNotPodCreate},
-		"subresource":           {request: notPod(func(r *admissionv1.AdmissionRequest) { r.SubResource = "binding" }), want: ReasonNotPodCreate},
-		"other kind":            {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "PodTemplate" }), want: ReasonNotPodCreate},
-		"other resource":        {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }), want: ReasonNotPodCreate},
-		"other group":           {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Kind.Group, r.Resource.Group = "x.io", "x.io" }), want: ReasonNotPodCreate},
+		"object is a list":      {request: podCreate([]byte(`[{}]`)), want: steering.ReasonUndecodable},
+		"object is cut off":     {request: podCreate([]byte(gpuPod[:40])), want: steering.ReasonUndecodable},
+		"object of wrong types": {request: podCreate([]byte(`{"metadata":{"labels":[1]}}`)), want: steering.ReasonUndecodable},
+		"empty request":         {request: admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UID: firstUID}}, want: steering.ReasonNotPodCreate},
+		"update":                {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Operation = admissionv1.Update }), want: steering.ReasonNotPodCreate},
+		"subresource":           {request: notPod(func(r *admissionv1.AdmissionRequest) { r.SubResource = "binding" }), want: steering.ReasonNotPodCreate},
+		"other kind":            {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "PodTemplate" }), want: steering.ReasonNotPodCreate},
+		"other resource":        {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Resource.Resource = "podtemplates" }), want: steering.ReasonNotPodCreate},
+		"other group":           {request: notPod(func(r *admissionv1.AdmissionRequest) { r.Kind.Group, r.Resource.Group = "x.io", "x.io" }), want: steering.ReasonNotPodCreate},
 		// Invalid decisions would make the API server refuse the pod: weights
 		// outside 1..100, or a name that is none.
-		"weight 0":         {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: 0}}}), want: ReasonPatch},
-		"weight 101":       {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: 101}}}), want: ReasonPatch},
-		"negative weight":  {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: -5}}}), want: ReasonPatch},
-		"no node name":     {decider: decide(ranked("")), want: ReasonPatch},
-		"no metadata":      {decider: decide(ranked("g1")), request: podCreate([]byte(`{"spec":{}}`)), want: ReasonPatch},
-		"spec is repeated": {decider: decide(ranked("g1")), request: podCreate([]byte(`{"metadata":{},"spec":{},"spec":null}`)), want: ReasonUndecodable},
+		"weight 0":         {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: 0}}}), want: steering.ReasonPatch},
+		"weight 101":       {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: 101}}}), want: steering.ReasonPatch},
+		"negative weight":  {decider: decide(scoring.Decision{Ranking: []scoring.RankedNode{{Name: "g1", Weight: -5}}}), want: steering.ReasonPatch},
+		"no node name":     {decider: decide(ranked("")), want: steering.ReasonPatch},
+		"no metadata":      {decider: decide(ranked("g1")), request: podCreate([]byte(`{"spec":{}}`)), want: steering.ReasonPatch},
+		"spec is repeated": {decider: decide(ranked("g1")), request: podCreate([]byte(`{"metadata":{},"spec":{},"spec":null}`)), want: steering.ReasonUndecodable},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestHandleNeverDenies(t *testing.T) {
 				t.Errorf("response (-want +got):\n%s", diff)
 			}
 			if how, reason := bed.onlyDecision(t); how != "none" || reason != string(tc.want) {
-				t.Errorf("counted as %s/%s, want none/%s", steering, reason, tc.want)
+				t.Errorf("counted as %s/%s, want none/%s", how, reason, tc.want)
 			}
 		})
 	}

@@ -122,9 +122,9 @@ func withoutOurs(t testing.TB, raw []byte) (map[string]any, []string) {
 	}
 	preferred := "preferredDuringSchedulingIgnoredDuringExecution"
 	elements := slices.Concat(
-		userElements(t, raw, steering.IsOurTerm, "spec", "affinity", "nodeAffinity", preferred),
-		userElements(t, raw, steering.IsOurAffinity, "spec", "affinity", "podAffinity", preferred),
-		userElements(t, raw, steering.IsOurConstraint, "spec", "topologySpreadConstraints"),
+		userElements(t, raw, steering.IsTerm, "spec", "affinity", "nodeAffinity", preferred),
+		userElements(t, raw, steering.IsLateTerm, "spec", "affinity", "podAffinity", preferred),
+		userElements(t, raw, steering.IsConstraint, "spec", "topologySpreadConstraints"),
 	)
 	for _, key := range []string{"steering", "target", "admission", "ranking"} {
 		deleteAt(pod, "metadata", "annotations", config.Domain+"/"+key)
@@ -206,25 +206,38 @@ func checkOurParts(t testing.TB, result, patch []byte) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(result, pod); err != nil {
 		t.Fatal(err)
 	}
-	_, ours := separate(pod)
-	if bytes.Contains(patch, []byte(`"add","path":"`+pathNodeAffinity)) {
-		checkTerms(t, pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution, ours.terms)
+	if bytes.Contains(patch, []byte(`"add","path":"/spec/affinity/nodeAffinity`)) {
+		checkTerms(t, pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution)
 		if target := pod.Annotations[config.AnnotationTarget]; len(validation.IsDNS1123Subdomain(target)) > 0 {
 			t.Errorf("target %q is no node name", target)
 		}
 	}
-	if bytes.Contains(patch, []byte(`"add","path":"`+pathSpread)) && len(pod.Spec.TopologySpreadConstraints) != 1 {
+	if bytes.Contains(patch, []byte(`"add","path":"/spec/topologySpreadConstraints`)) && len(pod.Spec.TopologySpreadConstraints) != 1 {
 		t.Errorf("constraints %+v, want only ours", pod.Spec.TopologySpreadConstraints)
 	}
-	if len(ours.affinities) > 1 {
-		t.Errorf("%d late terms", len(ours.affinities))
+	late := 0
+	if affinity := pod.Spec.Affinity; affinity != nil && affinity.PodAffinity != nil {
+		for i := range affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
+			if steering.IsLateTerm(&affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[i]) {
+				late++
+			}
+		}
+	}
+	if late > 1 {
+		t.Errorf("%d late terms", late)
 	}
 }
 
 // checkTerms checks that our terms come last, list distinct nodes by weight, and
 // satisfy API validation.
-func checkTerms(t testing.TB, all []corev1.PreferredSchedulingTerm, ours []int) {
+func checkTerms(t testing.TB, all []corev1.PreferredSchedulingTerm) {
 	t.Helper()
+	var ours []int
+	for i := range all {
+		if steering.IsTerm(&all[i]) {
+			ours = append(ours, i)
+		}
+	}
 	weight := int32(100)
 	seen := map[string]bool{}
 	for i, at := range ours {

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
@@ -25,16 +24,22 @@ func apiTerm(weight int32, name string) corev1.PreferredSchedulingTerm {
 	}}
 }
 
+// affinityOf is the node affinity of a pod that had none.
+func affinityOf(terms steering.Terms) any {
+	operations := steering.Operations(&corev1.Pod{}, &steering.Own{}, &steering.Parts{Terms: terms})
+	return operations[len(operations)-1].Value
+}
+
 // What we write ourselves is what the library makes of the API's types.
 func TestMarshal(t *testing.T) {
-	ranked := nodeTerms{{Name: "gpu-1", Weight: 100}, {Name: "ip-10-0-0-9.ec2.internal", Weight: 1}}
+	ranked := steering.Terms{{Node: "gpu-1", Weight: 100}, {Node: "ip-10-0-0-9.ec2.internal", Weight: 1}}
 	terms := []corev1.PreferredSchedulingTerm{apiTerm(100, "gpu-1"), apiTerm(1, "ip-10-0-0-9.ec2.internal")}
 	constraint := []corev1.TopologySpreadConstraint{steering.NeutralConstraint()}
 	tests := map[string]struct{ ours, library any }{
-		"one term":        {nodeTerm(ranked[0]), terms[0]},
+		"one term":        {ranked[0], terms[0]},
 		"terms":           {ranked, terms},
-		"no term":         {nodeTerms{}, []corev1.PreferredSchedulingTerm{}},
-		"affinity":        {nodeAffinity{ranked}, corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}},
+		"no term":         {steering.Terms{}, []corev1.PreferredSchedulingTerm{}},
+		"affinity":        {affinityOf(ranked), corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: terms}},
 		"text":            {"gpu-1", "gpu-1"},
 		"quoted text":     {`{"nodes":[]} \ <&> é` + "\n\x00", `{"nodes":[]} \ <&> é` + "\n\x00"},
 		"text, no UTF-8":  {"a\xffb", "a\xffb"},
@@ -43,7 +48,7 @@ func TestMarshal(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := marshal([]operation{{op: "remove", path: "/a~1b"}, {op: "add", path: "/spec/\"x", value: tc.ours}})
+			got, err := marshal([]steering.Operation{{Op: "remove", Path: "/a~1b"}, {Op: "add", Path: "/spec/\"x", Value: tc.ours}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,11 +65,11 @@ func TestMarshal(t *testing.T) {
 
 // A patch of usual names is written without growing the buffer.
 func TestMarshalReservesEnough(t *testing.T) {
-	var ranked nodeTerms
+	var ranked steering.Terms
 	for range 56 {
-		ranked = append(ranked, scoring.RankedNode{Name: "ip-10-0-0-9.ec2.internal", Weight: 100})
+		ranked = append(ranked, steering.Term{Node: "ip-10-0-0-9.ec2.internal", Weight: 100})
 	}
-	ops := []operation{{op: "add", path: pathNodeAffinity, value: nodeAffinity{ranked}}}
+	ops := []steering.Operation{{Op: "add", Path: "/spec/affinity/nodeAffinity", Value: affinityOf(ranked)}}
 	if allocations := testing.AllocsPerRun(10, func() {
 		if _, err := marshal(ops); err != nil {
 			t.Fatal(err)
@@ -76,15 +81,15 @@ func TestMarshalReservesEnough(t *testing.T) {
 
 // The terms of a cluster of 5,000 nodes, written by us and by the library.
 func BenchmarkMarshal(b *testing.B) {
-	var ranked nodeTerms
+	var ranked steering.Terms
 	var terms []corev1.PreferredSchedulingTerm
 	for i := range 36 {
 		name := fmt.Sprintf("node-%05d", i)
-		ranked = append(ranked, scoring.RankedNode{Name: name, Weight: 1})
+		ranked = append(ranked, steering.Term{Node: name, Weight: 1})
 		terms = append(terms, apiTerm(1, name))
 	}
 	for name, write := range map[string]func() ([]byte, error){
-		"ours":    func() ([]byte, error) { return marshal([]operation{{op: "add", path: "/x", value: ranked}}) },
+		"ours":    func() ([]byte, error) { return marshal([]steering.Operation{{Op: "add", Path: "/x", Value: ranked}}) },
 		"library": func() ([]byte, error) { return json.Marshal([]libraryOperation{{"add", "/x", terms}}, written) },
 	} {
 		b.Run(name, func(b *testing.B) {

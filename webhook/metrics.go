@@ -47,7 +47,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	}
 	// Failures begin at zero: an increase from nothing is none to Prometheus, and the
 	// first one counts.
-	for _, reason := range []steering.Reason{ReasonPanic, ReasonPatch, steering.ReasonTimeout} {
+	for _, reason := range []steering.Reason{steering.ReasonPanic, steering.ReasonPatch, steering.ReasonTimeout} {
 		m.decisions.WithLabelValues("none", string(reason), "false")
 	}
 	registry.MustRegister(m.decisions, m.duration, m.invalid, m.busy, prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -62,9 +62,9 @@ func (o *outcome) response(uid types.UID) admission.Response {
 // part of the pod. Our own failures are errors.
 func (h *Handler) logOutcome(req admission.Request, o outcome) {
 	switch o.reason {
-	case ReasonPatch, steering.ReasonTimeout:
+	case steering.ReasonPatch, steering.ReasonTimeout:
 		h.log.Info("Pod admitted without steering because of a failure", "namespace", req.Namespace, "requestUID", req.UID, "reason", o.reason)
-	case ReasonPanic: // logged with its stack already
+	case steering.ReasonPanic: // logged with its stack already
 	default:
 		log := h.log.V(1)
 		if !log.Enabled() {

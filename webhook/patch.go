@@ -19,53 +19,46 @@ func buildPatch(s *submission, d *scoring.Decision, cfg config.Configuration) ([
 	if !ok {
 		return nil, steering.ReasonNone
 	}
-	if !wanted.valid() {
-		return nil, ReasonPatch
+	if !wanted.Terms.Valid() {
+		return nil, steering.ReasonPatch
 	}
-	if !wanted.fitAnnotations(s) {
+	if !fitAnnotations(&wanted, s) {
 		return nil, steering.ReasonTooLarge
 	}
-	ops := wanted.operations(s)
-	if len(ops) == 0 {
+	operations := steering.Operations(s.pod, &s.own, &wanted)
+	if len(operations) == 0 {
 		return nil, steering.ReasonNone
 	}
-	return encode(s, ops)
-}
-
-// parts are what a pod is to have of us.
-type parts struct {
-	terms       nodeTerms
-	neutral     bool
-	late        *steering.Late
-	annotations map[string]string
-	// annotationsOnly leaves spec and labels alone: dry-run mode.
-	annotationsOnly bool
+	return encode(s, operations)
 }
 
 // wantedParts returns what the pod is to have of us after this decision. It is
 // false when the pod is not to be touched at all.
-func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (parts, bool) {
+func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (steering.Parts, bool) {
 	ranked, late := d.Reason == steering.ReasonNone, d.Reason == steering.ReasonNothingFits && d.Late != nil
 	dryRun := cfg.Mode == config.ModeDryRun
 	if !ranked && !late {
-		return parts{annotationsOnly: dryRun}, s.ours.any() && isVerdict(d.Reason)
+		return steering.Parts{AnnotationsOnly: dryRun}, s.own.Any() && isVerdict(d.Reason)
 	}
 	if dryRun {
-		p := parts{annotations: map[string]string{config.AnnotationSteering: config.SteeringDryRun}, annotationsOnly: true}
-		p.addRanking(d, cfg)
+		p := steering.Parts{Annotations: map[string]string{config.AnnotationSteering: config.SteeringDryRun}, AnnotationsOnly: true}
+		addRanking(&p, d, cfg)
 		return p, true
 	}
-	p := parts{
-		neutral:     d.NeutralizeSpreading && len(s.user.Spec.TopologySpreadConstraints) == 0,
-		late:        d.Late,
-		annotations: map[string]string{config.AnnotationSteering: config.SteeringLate},
+	p := steering.Parts{
+		Neutral:     d.NeutralizeSpreading && len(s.user.Spec.TopologySpreadConstraints) == 0,
+		Late:        d.Late,
+		Annotations: map[string]string{config.AnnotationSteering: config.SteeringLate},
 	}
 	if ranked {
-		p.annotations[config.AnnotationSteering] = config.SteeringRanked
-		p.annotations[config.AnnotationTarget] = d.Target()
-		p.annotations[config.AnnotationAdmission] = string(d.UID)
-		p.addRanking(d, cfg)
-		p.terms = d.Ranking
+		p.Annotations[config.AnnotationSteering] = config.SteeringRanked
+		p.Annotations[config.AnnotationTarget] = d.Target()
+		p.Annotations[config.AnnotationAdmission] = string(d.UID)
+		addRanking(&p, d, cfg)
+		p.Terms = make(steering.Terms, len(d.Ranking))
+		for i := range d.Ranking {
+			p.Terms[i] = steering.Term{Node: d.Ranking[i].Name, Weight: d.Ranking[i].Weight}
+		}
 	}
 	return p, true
 }
@@ -77,7 +70,7 @@ func wantedParts(s *submission, d *scoring.Decision, cfg config.Configuration) (
 func isVerdict(r steering.Reason) bool {
 	switch r {
 	case steering.ReasonNothingFits, steering.ReasonPinned, steering.ReasonUserPreference, steering.ReasonUnknownResource,
-		ReasonSpread, ReasonGated, ReasonPodGroup, ReasonOtherScheduler:
+		steering.ReasonSpread, steering.ReasonGated, steering.ReasonPodGroup, steering.ReasonOtherScheduler:
 		return true
 	default:
 		return false
@@ -87,24 +80,24 @@ func isVerdict(r steering.Reason) bool {
 // fitAnnotations makes the annotations fit what the API allows one object: the
 // ranking goes first, since it is only information. It returns false when even the
 // rest is too much.
-func (p *parts) fitAnnotations(s *submission) bool {
+func fitAnnotations(p *steering.Parts, s *submission) bool {
 	all := maps.Clone(s.pod.Annotations)
-	for _, key := range s.ours.annotations {
+	for _, key := range s.own.Annotations() {
 		delete(all, key)
 	}
 	if all == nil {
 		all = map[string]string{}
 	}
-	maps.Copy(all, p.annotations)
+	maps.Copy(all, p.Annotations)
 	if apivalidation.ValidateAnnotationsSize(all) == nil {
 		return true
 	}
 	delete(all, config.AnnotationRanking)
-	delete(p.annotations, config.AnnotationRanking)
-	return len(p.annotations) == 0 || apivalidation.ValidateAnnotationsSize(all) == nil
+	delete(p.Annotations, config.AnnotationRanking)
+	return len(p.Annotations) == 0 || apivalidation.ValidateAnnotationsSize(all) == nil
 }
 
-func (p *parts) addRanking(d *scoring.Decision, cfg config.Configuration) {
+func addRanking(p *steering.Parts, d *scoring.Decision, cfg config.Configuration) {
 	if cfg.Annotations != config.AnnotationsFull || len(d.Ranking) == 0 {
 		return
 	}
@@ -115,7 +108,7 @@ func (p *parts) addRanking(d *scoring.Decision, cfg config.Configuration) {
 		ranking.Nodes[i] = rankedNode(n)
 	}
 	if text, err := json.Marshal(ranking, written); err == nil {
-		p.annotations[config.AnnotationRanking] = string(text)
+		p.Annotations[config.AnnotationRanking] = string(text)
 	}
 }
 
@@ -132,16 +125,4 @@ type rankedNode struct {
 	Score     int64  `json:"score"`
 	FreeAfter int64  `json:"freeAfter"`
 	Weight    int32  `json:"weight"`
-}
-
-// valid checks the terms against the API's own rules: an invalid one would make the
-// API server refuse the pod. How names are formed was checked when the index saw the
-// nodes.
-func (p *parts) valid() bool {
-	for i := range p.terms {
-		if w := p.terms[i].Weight; w < 1 || w > 100 || p.terms[i].Name == "" {
-			return false
-		}
-	}
-	return true
 }

@@ -38,7 +38,7 @@ func TestTry(t *testing.T) {
 func TestTryWithoutAnswer(t *testing.T) {
 	panics := deciderFunc(func(scoring.Request) scoring.Decision { panic("boom") })
 	got, err := Try(t.Context(), config.Default(), panics, trainer(t))
-	if err != nil || got.Reason != ReasonPanic || got.Steering != SteeringNone || got.Patch != nil {
+	if err != nil || got.Reason != steering.ReasonPanic || got.Steering != SteeringNone || got.Patch != nil {
 		t.Errorf("panic: %+v, %v", got, err)
 	}
 	over, cancel := context.WithCancel(t.Context())

@@ -153,19 +153,8 @@ func steerable(pod *corev1.Pod, cfg config.Configuration) bool {
 	if pod.Annotations[config.AnnotationSteering] != "" {
 		return true
 	}
-	for i := range pod.OwnerReferences {
-		if kind := pod.OwnerReferences[i].Kind; kind == "DaemonSet" || kind == "Node" {
-			return false
-		}
-	}
-	return asksForGPU(pod, cfg.Resources) && pod.Labels[config.LabelEnabled] != "false" &&
-		steering.ServedScheduler(cfg, pod.Spec.SchedulerName) && !asksForSpread(pod)
-}
-
-// asksForSpread tells whether the pod's own terms keep it apart from others.
-func asksForSpread(pod *corev1.Pod) bool {
-	affinity := pod.Spec.Affinity
-	return len(pod.Spec.TopologySpreadConstraints) > 0 || affinity != nil && affinity.PodAntiAffinity != nil
+	_, reason := steering.EligibleWhenCreated(pod, &cfg)
+	return asksForGPU(pod, cfg.Resources) && reason == steering.ReasonNone
 }
 
 func checkRejections(ctx context.Context, c *cluster) verdict {

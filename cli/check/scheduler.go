@@ -32,7 +32,7 @@ func checkOtherSchedulers(ctx context.Context, c *cluster) verdict {
 	for i := range pods {
 		pod := &pods[i]
 		if (c.Pre || slices.Contains(enabled, pod.Namespace)) && !over(pod) &&
-			asksForGPU(pod, cfg.Resources) && !steering.ServedScheduler(cfg, pod.Spec.SchedulerName) {
+			asksForGPU(pod, cfg.Resources) && !steering.ServedScheduler(&cfg, pod.Spec.SchedulerName) {
 			placed[pod.Spec.SchedulerName]++
 		}
 	}

@@ -123,12 +123,12 @@ func trialPod(gpu corev1.ResourceName) *corev1.Pod {
 func (c *cluster) unsteered(ctx context.Context, namespace string, pod *corev1.Pod) verdict {
 	cfg := c.assumed(ctx)
 	var because string
-	switch {
-	case !steering.ServedScheduler(cfg, pod.Spec.SchedulerName):
+	switch _, reason := steering.EligibleWhenCreated(pod, &cfg); reason {
+	case steering.ReasonOtherScheduler:
 		because = fmt.Sprintf("another webhook gave it the scheduler %s", pod.Spec.SchedulerName)
-	case len(pod.Spec.SchedulingGates) > 0:
+	case steering.ReasonGated:
 		because = fmt.Sprintf("another webhook gave it the scheduling gate %s", pod.Spec.SchedulingGates[0].Name)
-	case cfg.Spreading.UserConstraints == config.UserConstraintsRespect && asksForSpread(pod):
+	case steering.ReasonSpread:
 		because = "another webhook gave it a wish to be spread"
 	default:
 		because = c.reason(ctx, namespace, pod)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // steered makes a pod look as the webhook leaves it.
@@ -32,9 +31,9 @@ func TestPrepare(t *testing.T) {
 	}{
 		"plain":           {func(*corev1.Pod) {}, steering.ReasonNone},
 		"steered":         {steered, steering.ReasonNone},
-		"kept apart":      {keptApart, webhook.ReasonSpread},
-		"opted out":       {func(p *corev1.Pod) { p.Labels = map[string]string{config.LabelEnabled: "false"} }, webhook.ReasonOptedOut},
-		"other scheduler": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, webhook.ReasonOtherScheduler},
+		"kept apart":      {keptApart, steering.ReasonSpread},
+		"opted out":       {func(p *corev1.Pod) { p.Labels = map[string]string{config.LabelEnabled: "false"} }, steering.ReasonOptedOut},
+		"other scheduler": {func(p *corev1.Pod) { p.Spec.SchedulerName = "volcano" }, steering.ReasonOtherScheduler},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := pod("a", "n1", of(nvidia, "1"), tc.change)

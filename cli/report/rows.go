@@ -7,7 +7,6 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/simulate"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"github.com/gpu-binpacker/gpu-binpacker/webhook"
 )
 
 // figureTable is a table whose first column says what the others are.
@@ -159,11 +158,11 @@ var keptTexts = map[steering.Reason]string{
 	steering.ReasonPinned:          "only one node can take them",
 	steering.ReasonNothingFits:     "no other place was found",
 	steering.ReasonUserPreference:  "own preferences leave no weight",
-	webhook.ReasonSpread:           "ask to be spread",
-	webhook.ReasonOtherScheduler:   "placed by another scheduler",
-	webhook.ReasonOptedOut:         "opted out",
-	webhook.ReasonPodGroup:         "of a Kueue pod group",
-	webhook.ReasonGated:            "gated",
+	steering.ReasonSpread:          "ask to be spread",
+	steering.ReasonOtherScheduler:  "placed by another scheduler",
+	steering.ReasonOptedOut:        "opted out",
+	steering.ReasonPodGroup:        "of a Kueue pod group",
+	steering.ReasonGated:           "gated",
 	steering.ReasonUnknownResource: "ask for a resource that no node offers",
 	steering.ReasonInvalidAffinity: "required affinity does not parse",
 	steering.ReasonTooLarge:        "too large to decide about",

@@ -4,6 +4,7 @@ package clustertest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -14,7 +15,9 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // Names of GPU resources that are configured by default.
@@ -32,6 +35,10 @@ func List(pairs ...string) corev1.ResourceList {
 	}
 	return out
 }
+
+// Usual is the pod of most examples: a twelfth of the node's CPU and an eighteenth of
+// its memory per GPU.
+var Usual = List(NVIDIA, "1", "cpu", "8", "memory", "64Gi")
 
 // NodeOption changes a node under construction.
 type NodeOption func(*corev1.Node)
@@ -127,8 +134,8 @@ func Tolerating(t corev1.Toleration) PodOption {
 // Preferring adds a preferred node-affinity term of the user.
 func Preferring(weight int32, key, value string) PodOption {
 	return func(p *corev1.Pod) {
-		nodes := nodeAffinityOf(p)
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution = append(nodes.PreferredDuringSchedulingIgnoredDuringExecution,
+		affinity := NodeAffinityOf(p)
+		affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
 			corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 				{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}},
 			}}})
@@ -139,15 +146,28 @@ func Preferring(weight int32, key, value string) PodOption {
 func SteeredTo(node string, admission types.UID) PodOption {
 	return func(p *corev1.Pod) {
 		p.Annotations = map[string]string{config.AnnotationTarget: node, config.AnnotationAdmission: string(admission)}
-		nodes := nodeAffinityOf(p)
-		nodes.PreferredDuringSchedulingIgnoredDuringExecution = append(nodes.PreferredDuringSchedulingIgnoredDuringExecution,
+		affinity := NodeAffinityOf(p)
+		affinity.PreferredDuringSchedulingIgnoredDuringExecution = append(affinity.PreferredDuringSchedulingIgnoredDuringExecution,
 			corev1.PreferredSchedulingTerm{Weight: 100, Preference: corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
 				{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}},
 			}}})
 	}
 }
 
-func nodeAffinityOf(p *corev1.Pod) *corev1.NodeAffinity {
+// SteeredBy puts a decision's terms on the pod.
+func SteeredBy(d scoring.Decision, admission types.UID) PodOption {
+	return func(p *corev1.Pod) {
+		for _, n := range d.Ranking {
+			SteeredTo(n.Name, admission)(p)
+			terms := NodeAffinityOf(p).PreferredDuringSchedulingIgnoredDuringExecution
+			terms[len(terms)-1].Weight = n.Weight
+		}
+		p.Annotations[config.AnnotationTarget] = d.Target()
+	}
+}
+
+// NodeAffinityOf returns the node affinity of a pod, which gets one if it has none.
+func NodeAffinityOf(p *corev1.Pod) *corev1.NodeAffinity {
 	if p.Spec.Affinity == nil {
 		p.Spec.Affinity = &corev1.Affinity{}
 	}
@@ -205,6 +225,37 @@ func (c *Cluster) DecideOn(pod *corev1.Pod) scoring.Decision {
 	return c.Decide(context.Background(), scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: pod.UID})
 }
 
+// UsedOn returns the GPUs in use on a node, -1 if there is no such node.
+func (c *Cluster) UsedOn(node string) int64 {
+	states, _ := c.States()
+	for _, s := range states {
+		if s.Name == node {
+			return s.Used.Requests.Get(NVIDIA)
+		}
+	}
+	return -1
+}
+
+// Used lists what is used on each node.
+func (c *Cluster) Used() map[string]string {
+	out := map[string]string{}
+	states, _ := c.States()
+	for _, s := range states {
+		text := ""
+		for _, a := range s.Used.Requests {
+			text += fmt.Sprintf("%s=%d ", a.Name, a.Value)
+		}
+		for _, a := range s.Used.Terminating {
+			text += fmt.Sprintf("terminating of %s=%d ", a.Name, a.Value)
+		}
+		for _, a := range s.Used.Occupants {
+			text += fmt.Sprintf("occupants of %s=%d ", a.Name, a.Value)
+		}
+		out[s.Name] = text + fmt.Sprintf("pods=%d cpu=%d memory=%d", s.Used.Pods, s.Used.ScoringCPU, s.Used.ScoringMemory)
+	}
+	return out
+}
+
 // Names are the listed nodes in order.
 func Names(d scoring.Decision) []string {
 	var out []string
@@ -213,3 +264,24 @@ func Names(d scoring.Decision) []string {
 	}
 	return out
 }
+
+// StateOf is what the index has of a node, nil for nothing.
+func (c *Cluster) StateOf(node string) *nodes.State {
+	states, _ := c.States()
+	for _, s := range states {
+		if s.Name == node {
+			return s
+		}
+	}
+	return nil
+}
+
+// QueryOf is what to look at the index for, for a pod with GPUs.
+func (c *Cluster) QueryOf(pod *corev1.Pod) *index.Query {
+	d, _ := demand.Of(pod, c.Config.Resources)
+	return &index.Query{Pod: pod, Demand: &d, Namespace: pod.Namespace}
+}
+
+// KeepsPool tells whether the index has a pool for pods of this kind: without one, a
+// look takes the states of all nodes along.
+func (c *Cluster) KeepsPool(pod *corev1.Pod) bool { return c.Look(c.QueryOf(pod)).All == nil }

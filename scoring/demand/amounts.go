@@ -18,6 +18,7 @@ const MaxAmount = 1 << 50
 // are never changed in place, so they can be shared.
 type Amounts []Amount
 
+// Amount is the quantity of one resource.
 type Amount struct {
 	Name  corev1.ResourceName
 	Value int64

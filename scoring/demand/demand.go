@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -41,7 +40,7 @@ type GPURequest struct {
 	Count int64
 }
 
-// NewDemand computes the demand of a pod. The reason is ReasonNoGPU when it asks
+// Of computes the demand of a pod. The reason is ReasonNoGPU when it asks
 // for no configured GPU resource and ReasonInvalidRequest when it asks for one in
 // a quantity the API server will refuse.
 func Of(pod *corev1.Pod, gpus config.Resources) (Demand, steering.Reason) {
@@ -57,7 +56,7 @@ func Of(pod *corev1.Pod, gpus config.Resources) (Demand, steering.Reason) {
 	return d, steering.ReasonNone
 }
 
-// demandOf computes the demand of a pod whose requests are defaulted, as they are
+// OfStored computes the demand of a pod whose requests are defaulted, as they are
 // in every pod that the API server stores. useStatus counts what in-place resizing
 // reports in the status.
 func OfStored(pod *corev1.Pod, gpus config.Resources, useStatus bool) Demand {
@@ -149,9 +148,11 @@ func checkGPUQuantities(pod *corev1.Pod, gpus config.Resources) steering.Reason 
 }
 
 func isWholeCount(q resource.Quantity) bool {
-	if q.Sign() < 0 || q.CmpInt64(MaxAmount) >= 0 {
-		return false
-	}
+	return q.Sign() >= 0 && q.CmpInt64(MaxAmount) < 0 && IsWhole(q)
+}
+
+// IsWhole tells whether a quantity is a whole number.
+func IsWhole(q resource.Quantity) bool {
 	rounded := q.DeepCopy()
 	return rounded.RoundUp(0) // false when a fraction was lost
 }
@@ -227,16 +228,15 @@ const (
 	Occupies occupancy = iota
 	// drains: the pod is terminating; the node may be on its way out.
 	drains
-	// everywhere: a DaemonSet's pod is on every node and says nothing.
+	// everywhere: a pod that belongs to its node, as one of a DaemonSet, says nothing.
 	everywhere
 )
 
 // LoadOf returns what a stored pod takes of its node.
 func LoadOf(pod *corev1.Pod, gpus config.Resources) Load {
 	d := OfStored(pod, gpus, !statusAgrees(pod))
-	owner := metav1.GetControllerOf(pod)
 	switch {
-	case owner != nil && owner.Kind == "DaemonSet":
+	case steering.IsNodePod(pod):
 		return d.Load(everywhere)
 	case pod.DeletionTimestamp != nil:
 		return d.Load(drains)

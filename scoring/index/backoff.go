@@ -48,17 +48,17 @@ func (b *backoffs) note(pod *reduced.Pod, gpus config.Resources, now time.Time) 
 	if b.cfg.Failures == 0 {
 		return
 	}
-	_, known := b.pending[pod.Uid]
+	_, known := b.pending[pod.UID]
 	if pod.NodeName == "" {
 		if !known && pod.UsesGPUs(gpus) {
-			b.pending[pod.Uid] = struct{}{}
+			b.pending[pod.UID] = struct{}{}
 		}
 		return
 	}
 	if !known || !pod.Failed {
 		return
 	}
-	delete(b.pending, pod.Uid)
+	delete(b.pending, pod.UID)
 	if pod.Refused {
 		b.refuse(pod.NodeName, now)
 	}

@@ -4,11 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 )
 
 // SetNode adds or updates a node.
@@ -63,7 +64,7 @@ func (ix *Index) PutPod(pod *reduced.Pod) {
 	ix.backoffs.note(pod, ix.cfg.Resources, now)
 	ix.unsteered.note(pod, ix.Synced() && ix.ledger.enabled[pod.Namespace])
 	ix.replicas.note(pod)
-	record, known := ix.ledger.pods[pod.Uid]
+	record, known := ix.ledger.pods[pod.UID]
 	own := false
 	if !known {
 		own = ix.takeOver(pod)
@@ -76,7 +77,7 @@ func (ix *Index) PutPod(pod *reduced.Pod) {
 	next := ix.ownershipOf(pod, record, now)
 	switch next.owner {
 	case ownerNone:
-		ix.drop(pod.Uid, record, before)
+		ix.drop(pod.UID, record, before)
 	case ownerTarget:
 		if !known && ix.ledger.enabled[pod.Namespace] {
 			ix.seePending(pod, own, now)
@@ -121,11 +122,11 @@ func (ix *Index) expect(pod *reduced.Pod, record *podRecord, next ownership, bef
 		next = ownership{} // no decision of ours can have named that target
 	}
 	record.load = pod.Load
-	ix.ledger.pods[pod.Uid] = record
+	ix.ledger.pods[pod.UID] = record
 	ix.ledger.charge(record, next)
 	if next.owner == ownerTarget {
 		record.pending.listed = pod.Listed
-		ix.expirePod(pod.Uid, record)
+		ix.expirePod(pod.UID, record)
 	} else {
 		ix.route.moveUp(before)
 	}
@@ -138,7 +139,7 @@ func (ix *Index) place(pod *reduced.Pod, record *podRecord, next ownership, befo
 	}
 	ix.ledger.charge(record, ownership{})
 	record.load = pod.Load
-	ix.ledger.pods[pod.Uid] = record
+	ix.ledger.pods[pod.UID] = record
 	ix.ledger.charge(record, next)
 	if before.node != next.node {
 		ix.route.moveUp(before) // first: it may well be one of those that are too many there

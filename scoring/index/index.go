@@ -46,7 +46,7 @@ type Index struct {
 	landed []Landed
 }
 
-// NewIndex returns an empty index. The clock is for tests; nil means time.Now.
+// New returns an empty index. The clock is for tests; nil means time.Now.
 func New(cfg config.Configuration, now func() time.Time) (*Index, error) {
 	reducer, err := reduced.NewReducer(cfg)
 	if err != nil {

@@ -1,9 +1,10 @@
 package index
 
 import (
+	"time"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"time"
 )
 
 // Landed is a steered pod that got its node.

@@ -3,10 +3,11 @@ package index
 import (
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Between admission and binding a pod is invisible in the usage of nodes. So its
@@ -96,7 +97,7 @@ type ledger struct {
 
 func newLedger(u *usage, gpus config.Resources) *ledger {
 	return &ledger{
-		usage: u, perGPU: &pool.PerGPU{Gpus: gpus}, pods: map[types.UID]*podRecord{}, enabled: map[string]bool{},
+		usage: u, perGPU: &pool.PerGPU{GPUs: gpus}, pods: map[types.UID]*podRecord{}, enabled: map[string]bool{},
 		targets: map[string]map[*podRecord]struct{}{}, expected: expected{},
 	}
 }

@@ -1,10 +1,14 @@
 package index
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 )
 
 // Look returns the view of a decision that reserves nothing. Nothing in the index changes:
@@ -18,6 +22,9 @@ func (ix *Index) Look(q *Query) View {
 		v.Key = nodes.NewKey(ix.cfg.Ranking, ix.ledger.perGPU.Median())
 	}
 	gone, known := ix.goneAt(now), ix.pools.ByKind[kind]
+	if r, ok := ix.reservations.byUID[v.UID]; ok && !now.Before(r.until) {
+		v.Own = nil // it is among what is gone
+	}
 	if q.GiveUp {
 		gone = append(gone, ix.replicas.inTheWay(q.Demand)...)
 	}
@@ -43,8 +50,10 @@ func (ix *Index) goneAt(now time.Time) (gone []charge) {
 	if len(ix.expiries) == 0 || now.Before(ix.expiries[0].at) {
 		return nil
 	}
+	seen := sets.New[types.UID]() // what was reserved again has several entries
 	for _, e := range ix.expiries {
-		if r, ok := ix.reservations.byUID[e.reservation]; ok && !now.Before(r.until) {
+		if r, ok := ix.reservations.byUID[e.reservation]; ok && !now.Before(r.until) && !seen.Has(e.reservation) {
+			seen.Insert(e.reservation)
 			gone = append(gone, r.charge)
 			for _, h := range r.held {
 				if h.charged && !h.over {

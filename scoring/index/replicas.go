@@ -1,12 +1,13 @@
 package index
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 // Replicas decide at the same time, and each learns what the others decided when it
@@ -78,13 +79,13 @@ const (
 // note follows which pods are replicas.
 func (r *replicas) note(pod *reduced.Pod) {
 	if pod.Replica {
-		r.ready.Insert(pod.Uid)
+		r.ready.Insert(pod.UID)
 	} else {
-		r.ready.Delete(pod.Uid)
+		r.ready.Delete(pod.UID)
 	}
 }
 
-// note counts a pod of a burst.
+// noteBurst counts a pod of a burst.
 func (r *replicas) noteBurst(own bool) {
 	r.own *= 1 - 1.0/peersMemory
 	r.others *= 1 - 1.0/peersMemory

@@ -4,9 +4,10 @@ import (
 	"container/heap"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Reservation is what a decision wants to hold for its pod.

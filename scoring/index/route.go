@@ -1,11 +1,12 @@
 package index
 
 import (
+	"math"
+	"slices"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
-	"math"
-	"slices"
 )
 
 // expected are the pods that are on their way to a node, by that node, as they came.

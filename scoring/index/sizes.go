@@ -2,13 +2,14 @@ package index
 
 import (
 	"cmp"
+	"maps"
+	"slices"
+	"time"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
-	"maps"
-	"slices"
-	"time"
 )
 
 // Nodes returns the nodes that offer a configured GPU resource, sorted by name.
@@ -60,7 +61,7 @@ func (ix *Index) inFlightByNode() map[string]int64 {
 	return sum
 }
 
-// IndexSize is how much an index holds.
+// Size is how much an index holds.
 type Size struct {
 	// Nodes that exist, pods that count somewhere or are waited for, and decisions
 	// whose pod was not seen yet.

@@ -1,8 +1,9 @@
 package index
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 )
 
 // unsteered counts the pods that look as if we should have been asked about them and have
@@ -19,13 +20,13 @@ type unsteered struct {
 // note follows a pod; counts tells whether new ones count.
 func (u *unsteered) note(pod *reduced.Pod, counts bool) {
 	if pod.Over || pod.NodeName != "" {
-		delete(u.seen, pod.Uid)
+		delete(u.seen, pod.UID)
 		return
 	}
-	if _, seen := u.seen[pod.Uid]; seen {
+	if _, seen := u.seen[pod.UID]; seen {
 		return
 	}
-	u.seen[pod.Uid] = struct{}{}
+	u.seen[pod.UID] = struct{}{}
 	if pod.Expects && counts {
 		u.count++
 	}

@@ -3,12 +3,13 @@ package index
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/component-helpers/node/topology"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/component-helpers/node/topology"
 )
 
 // charge is a load on a node.

@@ -4,12 +4,13 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Query is a pod that somebody decides about.
@@ -31,8 +32,8 @@ type Query struct {
 // View is what one decision looks at. It stays as it is whatever happens next, except
 // for latest.
 type View struct {
-	// Uid is the one under which the pod is decided about.
-	Uid types.UID
+	// UID is the one under which the pod is decided about.
+	UID types.UID
 	now time.Time
 	// Pool are the nodes that the pod may go to, key is their order. own is the pod's
 	// own reservation, if it has one, which does not count against it; ownState is its
@@ -123,8 +124,8 @@ func (ix *Index) viewOf(q *Query, now time.Time) View {
 		NodeOrder: ix.usage.nodeOrder(), backoff: ix.backoffs.until, Held: len(ix.replicas.held) > 0,
 		UnknownResource: ix.usage.asksForUnknown(q.Demand),
 	}
-	v.Uid = ix.reservations.uidOf(q)
-	v.Own = ix.reservations.of(v.Uid, q.Namespace)
+	v.UID = ix.reservations.uidOf(q)
+	v.Own = ix.reservations.of(v.UID, q.Namespace)
 	return v
 }
 

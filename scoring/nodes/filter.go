@@ -1,14 +1,15 @@
 package nodes
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	corev1 "k8s.io/api/core/v1"
 	schedulinghelper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 )
 
-// NodeReason says why a node is no candidate for a pod.
+// Reason says why a node is no candidate for a pod.
 type Reason string
 
 // Reasons, in the order in which they are checked.
@@ -25,7 +26,7 @@ const (
 	Backoff      Reason = "refused GPU pods a moment ago"
 )
 
-// podFilter is what the filter needs of a pod, prepared once per decision.
+// Filter is what the filter needs of a pod, prepared once per decision.
 type Filter struct {
 	Demand      *demand.Demand
 	required    nodeaffinity.RequiredNodeAffinity
@@ -33,6 +34,7 @@ type Filter struct {
 	tolerations []corev1.Toleration
 }
 
+// NewFilter prepares what the filter needs of a pod that asks for so much.
 func NewFilter(pod *corev1.Pod, d *demand.Demand) Filter {
 	return Filter{
 		Demand:      d,

@@ -40,13 +40,13 @@ type Node struct {
 	Images []Image
 }
 
-// nodeImage is one name of an image on a node, and its size.
+// Image is one name of an image on a node, and its size.
 type Image struct {
 	Name string
 	Size int64
 }
 
-// newNode reduces a Node to what decisions use.
+// New reduces a Node to what decisions use.
 func New(n *corev1.Node, cfg *Rules, texts *Texts) *Node {
 	name := texts.One(n.Name)
 	return &Node{
@@ -146,12 +146,13 @@ func imagesOf(n *corev1.Node, texts *Texts) []Image {
 	return out
 }
 
-// nodeRules are the configured rules about nodes, prepared for use.
+// Rules are the configured rules about nodes, prepared for use.
 type Rules struct {
 	exclude       labels.Selector
 	removalTaints []string
 }
 
+// NewRules prepares the configured rules. The error is about the selector.
 func NewRules(cfg config.Nodes) (*Rules, error) {
 	rules := &Rules{exclude: labels.Nothing(), removalTaints: cfg.RemovalTaints}
 	if cfg.ExcludeSelector != nil {

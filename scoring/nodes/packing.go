@@ -3,9 +3,10 @@ package nodes
 import (
 	"cmp"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // Packing is what the packing order depends on, for one GPU resource of a node.
@@ -18,6 +19,7 @@ type Packing struct {
 	Occupied, Draining bool
 }
 
+// PackingOf returns what the order depends on for one GPU resource of a node.
 func PackingOf(s *State, gpu corev1.ResourceName) Packing {
 	allocatable, allocated := s.Allocatable.Get(gpu), s.Used.Requests.Get(gpu)
 	p := Packing{State: s, Free: allocatable - allocated, Score: OriginScore(allocated, allocatable)}
@@ -34,7 +36,7 @@ func (p *Packing) Merge(other Packing, count int64) {
 	p.Occupied = p.Occupied || other.Occupied
 }
 
-// packingKey is a node's place in the packing order, lowest first. It is small, since
+// Key is a node's place in the packing order, lowest first. It is small, since
 // a change of a pool's tree copies a hundred of them for its readers.
 type Key struct {
 	// order is what the strategy says, and above all whether the node drains.
@@ -56,6 +58,7 @@ func orderOf(level, rank int64) int64 {
 	return level<<rankBits | min(max(rank, 0), demand.MaxAmount)
 }
 
+// Compare orders keys: negative when k comes first.
 func (k Key) Compare(o Key) int {
 	if k.order != o.order {
 		return cmp.Compare(k.order, o.order)
@@ -70,7 +73,7 @@ type KeyFunc func(Packing) Key
 func NewKey(cfg config.Ranking, unit Companions) KeyFunc {
 	strategy := strategies[cfg.Strategy]
 	return func(p Packing) Key {
-		k := Key{leftover: leftover(p.State, corev1.ResourceCPU, unit.Cpu) + leftover(p.State, corev1.ResourceMemory, unit.Memory)}
+		k := Key{leftover: leftover(p.State, corev1.ResourceCPU, unit.CPU) + leftover(p.State, corev1.ResourceMemory, unit.Memory)}
 		k.order = strategy(p, cfg.EmptyNodes) | one(p.Draining)<<drainBit
 		return k
 	}
@@ -150,9 +153,9 @@ func FalseFirst(a, b bool) int {
 // Companions are the median CPU (millicores) and memory (bytes) requests per GPU
 // of the cluster's GPU pods, at least 1 each.
 type Companions struct {
-	Cpu, Memory int64
+	CPU, Memory int64
 }
 
 // When no GPU pod asks for CPU or memory there is nothing to take a median of;
 // then one core and 4 GiB are worth the same, the usual ratio of a machine.
-var DefaultCompanions = Companions{Cpu: 1000, Memory: 4 << 30}
+var DefaultCompanions = Companions{CPU: 1000, Memory: 4 << 30}

@@ -1,9 +1,10 @@
 package nodes
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // maxUserTerms bounds the user's preferred terms that a decision goes through for

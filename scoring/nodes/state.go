@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 )
 
-// nodeState is a node and what is used on it. It is never changed; an event
+// State is a node and what is used on it. It is never changed; an event
 // replaces it.
 type State struct {
 	*Node
@@ -20,6 +21,7 @@ func (s *State) Without(l demand.Load) *State {
 	return &State{Node: s.Node, Used: s.Used.Plus(-1, l)}
 }
 
+// Free is how much of a resource is left, negative when more is used than there is.
 func (s *State) Free(name corev1.ResourceName) int64 {
 	return s.Allocatable.Get(name) - s.Used.Requests.Get(name)
 }
@@ -29,6 +31,7 @@ func (s *State) FreePods() int64 {
 	return s.Allocatable.Get(corev1.ResourcePods) - s.Used.Pods
 }
 
+// Use is how much of a resource is used.
 func (s *State) Use(name corev1.ResourceName) ResourceUse {
 	return ResourceUse{Name: name, Allocatable: s.Allocatable.Get(name), Allocated: s.Used.Requests.Get(name)}
 }
@@ -70,17 +73,19 @@ func HasRoom(s *State, requests demand.Amounts) bool {
 }
 
 // Shortage is a resource that a node has too little of, in whole units, CPU in
-// millicores.
+// millicores. Its JSON is what explain prints.
 type Shortage struct {
-	Name            corev1.ResourceName
-	Requested, Free int64
+	Name      corev1.ResourceName `json:"resource"`
+	Requested int64               `json:"requested"`
+	Free      int64               `json:"free"`
 }
 
 // ResourceUse is how much of a resource of a node is requested by pods, expected
-// ones included, in whole units.
+// ones included, in whole units. Its JSON is what explain and nodes print.
 type ResourceUse struct {
-	Name                   corev1.ResourceName
-	Allocatable, Allocated int64
+	Name        corev1.ResourceName `json:"resource"`
+	Allocated   int64               `json:"used"`
+	Allocatable int64               `json:"allocatable"`
 }
 
 // Free is what is left, never negative: a node may offer more than it has, after a

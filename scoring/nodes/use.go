@@ -1,6 +1,6 @@
 package nodes
 
-// NodeUse is how the GPUs of one node are used.
+// Use is how the GPUs of one node are used.
 type Use struct {
 	// Name is the node's metadata.name.
 	Name string

@@ -3,10 +3,11 @@ package pool
 import (
 	"math/bits"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	corev1 "k8s.io/api/core/v1"
 )
 
 // histogram counts values in buckets of an eighth of a power of two, which is
@@ -49,7 +50,7 @@ func bucketValue(bucket int) int64 {
 // PerGPU counts what GPU pods take along, per GPU. Reservations do not count: a pod's own
 // would change its second decision.
 type PerGPU struct {
-	Gpus        config.Resources
+	GPUs        config.Resources
 	cpu, memory histogram
 }
 
@@ -57,7 +58,7 @@ type PerGPU struct {
 func (c *PerGPU) Count(sign int32, l demand.Load) {
 	var gpus int64
 	for _, a := range l.Requests {
-		if c.Gpus.IsGPU(string(a.Name)) {
+		if c.GPUs.IsGPU(string(a.Name)) {
 			gpus += a.Value
 		}
 	}
@@ -69,8 +70,8 @@ func (c *PerGPU) Count(sign int32, l demand.Load) {
 
 // Median returns what a GPU's pod usually takes along.
 func (c *PerGPU) Median() nodes.Companions {
-	m := nodes.Companions{Cpu: c.cpu.median(), Memory: c.memory.median()}
-	if m.Cpu == 0 || m.Memory == 0 {
+	m := nodes.Companions{CPU: c.cpu.median(), Memory: c.memory.median()}
+	if m.CPU == 0 || m.Memory == 0 {
 		return nodes.DefaultCompanions
 	}
 	return m

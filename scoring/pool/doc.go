@@ -1,2 +1,12 @@
-// Package pool
+// Package pool keeps, for each kind of pods, the nodes that such pods may go to in packing
+// order, so that a decision reads the first few and not all. Its types have no lock: the
+// index calls them under its own, and hands views of them to readers.
+//
+// Files in reading order:
+//
+//   - pools.go: START HERE, the pools of the kinds seen lately
+//   - pool.go: one pool
+//   - scattered.go: the same nodes in an order without neighbours
+//   - latest.go: the states of all nodes as they are now, by slot
+//   - companions.go: what a GPU's pod usually takes along
 package pool

@@ -1,11 +1,12 @@
 package pool
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"sync/atomic"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
-// latestStates are the states of all nodes by slot. Unlike all else that readers have
+// Latest are the states of all nodes by slot. Unlike all else that readers have
 // of the index it does not stay as it is: they find what a node has room for now, which
 // is as good or better.
 type Latest []atomic.Pointer[nodes.State]

@@ -4,11 +4,12 @@ import (
 	"cmp"
 
 	"github.com/google/btree"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
-// podKind is what the pods of a pool have in common.
+// Kind is what the pods of a pool have in common.
 type Kind struct {
 	gpu   corev1.ResourceName
 	count int64
@@ -230,7 +231,7 @@ func (p *Pool) View() View {
 	return View{Tree: p.shared, Scattered: p.sharedScattered, poolStats: p.stats}
 }
 
-// poolView is a pool at one moment.
+// View is a pool at one moment.
 type View struct {
 	Tree      *btree.BTreeG[Entry]
 	Scattered *btree.BTreeG[Place]

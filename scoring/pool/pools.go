@@ -39,6 +39,7 @@ type Pools struct {
 	decisions uint64
 }
 
+// New returns no pools yet, for a configured order.
 func New(cfg config.Ranking) *Pools { return &Pools{ranking: cfg, ByKind: map[Kind]*Pool{}} }
 
 // Update moves a node within the pools.
@@ -82,7 +83,7 @@ func (p *Pools) Get(pod *corev1.Pod, d *demand.Demand, states []*nodes.State) *P
 	return found
 }
 
-// poolOf makes the pool of a kind, as which the pod is an example.
+// Make makes the pool of a kind, of which the pod is an example.
 func Make(kind Kind, pod *corev1.Pod, d *demand.Demand, key nodes.KeyFunc, states []*nodes.State) *Pool {
 	// What else the pod asks for is not what its kind has in common.
 	made := newPool(kind, nodes.NewFilter(nodes.ConstraintsOf(pod), &demand.Demand{GPUs: d.GPUs[:1]}), key)

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"cmp"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 

@@ -1,9 +1,10 @@
 package reduced
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"strconv"
 	"sync"
+
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 )
 
 // loads holds each of the loads that thousands of pods have in common once.

@@ -18,10 +18,10 @@ import (
 // the start a reflector collects the 150,000 of a large cluster before it hands them
 // on. So it collects these instead.
 
-// reducedPod is what is read of a Pod. It is never changed.
+// Pod is what is read of a Pod. It is never changed.
 type Pod struct {
 	Namespace, Name string
-	Uid             types.UID
+	UID             types.UID
 	// NodeName is the node that the pod is bound to.
 	NodeName string
 	// Created is in seconds since 1970.
@@ -81,20 +81,20 @@ func NewReducer(cfg config.Configuration) (*Reducer, error) {
 // Pod reduces a Pod to what the index reads.
 func (r *Reducer) Pod(pod *corev1.Pod) *Pod {
 	p := &Pod{
-		Namespace: r.texts.One(pod.Namespace), Name: pod.Name, Uid: pod.UID,
+		Namespace: r.texts.One(pod.Namespace), Name: pod.Name, UID: pod.UID,
 		Created:   pod.CreationTimestamp.Unix(),
 		NodeName:  r.texts.One(pod.Spec.NodeName),
 		Over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Failed:    pod.Status.Phase == corev1.PodFailed,
 		Refused:   refusedByNode(pod),
 		Deleting:  pod.DeletionTimestamp != nil,
-		Follows:   steering.Follows(r.cfg, pod),
+		Follows:   pod.Spec.NodeName == "" && steering.Follows(pod, &r.cfg),
 		Replica:   r.isReplica(pod),
 		Load:      r.loads.one(demand.LoadOf(pod, r.cfg.Resources)),
 		placement: r.placement(pod),
 	}
 	if pod.Spec.NodeName == "" {
-		p.Expects = steering.Expects(r.cfg, pod) && len(demand.OfStored(pod, r.cfg.Resources, false).GPUs) > 0
+		p.Expects = steering.Expects(pod, &r.cfg) && len(demand.OfStored(pod, r.cfg.Resources, false).GPUs) > 0
 	}
 	return p
 }

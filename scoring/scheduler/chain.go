@@ -199,7 +199,7 @@ func floorDiv(x, y int64) int64 {
 // large clusters, 40.
 const usualTerms = 64
 
-// weighed is a ranking turned into weights.
+// Weights are a ranking turned into weights.
 type Weights struct {
 	// Listed are the indices, in the ranking, of the nodes that get a weight;
 	// weights are theirs. The last tail of them share one weight.

@@ -2,7 +2,7 @@ package scheduler
 
 import "github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 
-// imageTable maps an image name to how the scheduler scores it.
+// Images maps an image name to how the scheduler scores it.
 type Images map[string]imageState
 
 // imageState is the size that the scheduler uses for an image and how many nodes

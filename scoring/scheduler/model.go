@@ -40,6 +40,7 @@ func (u imageUses) plus(other imageUses) imageUses {
 	return imageUses{u.containers + other.containers, u.volumes + other.volumes}
 }
 
+// NewModel returns the model for a pod in a cluster of so many nodes.
 func NewModel(cfg *config.Scheduler, f Formulas, pod *corev1.Pod, d *demand.Demand, table Images, nodes int) model {
 	m := model{cfg: cfg, formulas: f, demand: d, table: table, nodes: int64(nodes), images: map[string]imageUses{}}
 	m.addImages(pod.Spec.InitContainers)

@@ -6,9 +6,10 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/component-helpers/node/topology"
+
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	"k8s.io/component-helpers/node/topology"
 )
 
 // The scheduler's sampling: at least this many nodes, at least this share.
@@ -18,7 +19,7 @@ const (
 	minFeasiblePercent = 5
 )
 
-// examinedNodes is how many feasible nodes the scheduler looks for in a cluster
+// Examined is how many feasible nodes the scheduler looks for in a cluster
 // of that many nodes.
 func Examined(cfg *config.Scheduler, nodes int) int {
 	percent := int(cfg.PercentageOfNodesToScore)
@@ -28,7 +29,7 @@ func Examined(cfg *config.Scheduler, nodes int) int {
 	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
 }
 
-// nodeOrder estimates the order in which the scheduler goes through nodes: by
+// Order estimates the order in which the scheduler goes through nodes: by
 // zones in turn, in each as they came, which is by name for those that were there
 // when it started. Nodes of one pool, which share size and use, are neighbours
 // then. It is computed when first needed.
@@ -39,7 +40,7 @@ type Order struct {
 	place []int
 }
 
-// newNodeOrder returns the order of the nodes that there are now.
+// NewOrder returns the order of the nodes that there are now.
 func NewOrder(nodes []*nodes.State) *Order { return &Order{nodes: slices.Clone(nodes)} }
 
 // Places returns the place of each node, by its slot.

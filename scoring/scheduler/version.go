@@ -60,7 +60,7 @@ const (
 // services take some minutes from one component to the next.
 const versionHeld = 10 * time.Minute
 
-// SchedulerVersion is by which versions of kube-scheduler decisions go: the
+// Version is by which versions of kube-scheduler decisions go: the
 // configured one, else every one that an API server was seen to be of in the last
 // ten minutes, else the newest. With several of them the weights are right for each.
 // It is safe for parallel use.
@@ -78,6 +78,7 @@ type Version struct {
 	formulas []Formulas
 }
 
+// NewVersion returns the configured version, or the newest until one is seen.
 func NewVersion(cfg config.Scheduler, now func() time.Time) *Version {
 	v := &Version{now: now, seen: map[config.MinorVersion]time.Time{}}
 	// Validate has refused what does not parse.

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -56,7 +55,7 @@ const (
 type Simulation struct {
 	cfg      config.Configuration
 	state    *state.State
-	ix    *index.Index
+	ix       *index.Index
 	scorer   *scoring.Scorer
 	progress func(string, int, int)
 	// elapsed is how far a replay's clock is from when the state was taken, in seconds.
@@ -162,7 +161,7 @@ func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.P
 	sim.ix.SetPod(pod)
 	if !isGPU {
 		sim.counts.Others++
-		if !staysWithNode(pod) {
+		if !steering.IsNodePod(pod) {
 			sim.others[pod.Spec.NodeName]++
 		}
 		return
@@ -174,7 +173,7 @@ func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.P
 	switch {
 	case !exists:
 		reason = ReasonNodeGone
-	case staysWithNode(pod):
+	case steering.IsNodePod(pod):
 		reason = ReasonDaemonSet
 	case pod.DeletionTimestamp != nil:
 		reason = ReasonEnding
@@ -234,12 +233,6 @@ func (sim *Simulation) Counts() PodCounts { return sim.counts }
 
 // Now returns the nodes as they are.
 func (sim *Simulation) Now() []Node { return sim.nodes(sim.ix, sim.others) }
-
-// staysWithNode tells whether a pod goes when its node goes: one of a DaemonSet, or
-// a static one.
-func staysWithNode(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
-}
 
 func byCreation(a, b *movable) int {
 	return cmp.Or(a.stored.CreationTimestamp.Compare(b.stored.CreationTimestamp.Time), cmp.Compare(a.key, b.key))

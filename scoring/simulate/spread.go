@@ -24,7 +24,7 @@ import (
 // The nodes of the index must not come or go while it is in use.
 type Spreader struct {
 	cfg     config.Configuration
-	ix   *index.Index
+	ix      *index.Index
 	version *scheduler.Version
 	// sequence are the nodes' indices in the index's list, in the scheduler's order.
 	sequence []int

@@ -74,12 +74,12 @@ func (h *hasher) name(kind, name string) string {
 
 // kinds are the fields that hold a name, and of what.
 var kinds = map[string]string{
-	"namespace": "ns", "nodeName": "node", "nominatedNodeName": "node", "image": "image", "priorityClassName": "priority",
+	"namespace": "ns", "nodeName": "node", "nominatedNodeName": "node", "image": "image", "reference": "image", "priorityClassName": "priority",
 }
 
 // lists are the fields that hold objects with a name, and of what.
 var lists = map[string]string{
-	"nodes": "node", "pods": "pod", "ownerReferences": "owner", "containers": "container", "initContainers": "container",
+	"nodes": "node", "pods": "pod", "ownerReferences": "owner", "containers": "container", "initContainers": "container", "volumes": "volume",
 	"containerStatuses": "container", "initContainerStatuses": "container",
 }
 

@@ -5,7 +5,6 @@
 //
 //   - state.go: START HERE, the file and how it is read and written
 //   - example.go: the built-in cluster
-//   - strip.go: what of nodes and pods goes into it
 //   - hash.go: names replaced, for files that leave the house
 package state
 
@@ -25,6 +24,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 )
 
 // The type of the file.
@@ -63,11 +63,11 @@ func New(takenAt time.Time, enabledNamespaces []string, nodes []corev1.Node, pod
 		Pods:              make([]corev1.Pod, 0, len(pods)),
 	}
 	for i := range nodes {
-		s.Nodes[i] = stripNode(&nodes[i])
+		s.Nodes[i] = reduced.StripNode(&nodes[i])
 	}
 	for i := range pods {
 		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
-			s.Pods = append(s.Pods, stripPod(&pods[i]))
+			s.Pods = append(s.Pods, reduced.StripPod(&pods[i]))
 		}
 	}
 	s.sort()

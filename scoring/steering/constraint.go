@@ -3,13 +3,14 @@ package steering
 import (
 	"math"
 
-	"github.com/gpu-binpacker/gpu-binpacker/config"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// IsOurConstraint tells whether a spread constraint is our neutral one.
-func IsOurConstraint(c *corev1.TopologySpreadConstraint) bool {
+// IsConstraint tells whether a spread constraint is our neutral one.
+func IsConstraint(c *corev1.TopologySpreadConstraint) bool {
 	return c.TopologyKey == corev1.LabelHostname &&
 		c.WhenUnsatisfiable == corev1.ScheduleAnyway &&
 		c.LabelSelector != nil && len(c.LabelSelector.MatchLabels) == 0 &&
@@ -32,4 +33,22 @@ func NeutralConstraint() corev1.TopologySpreadConstraint {
 			Values:   []string{"none"},
 		}}},
 	}
+}
+
+const pathSpread = "/spec/topologySpreadConstraints"
+
+var constraintPart = part{
+	find: func(pod *corev1.Pod) found { return indices(pod.Spec.TopologySpreadConstraints, IsConstraint) },
+	strip: func(user *corev1.Pod, f found) {
+		user.Spec.TopologySpreadConstraints = without(user.Spec.TopologySpreadConstraints, f)
+	},
+	operations: func(b *builder, f found, wanted *Parts) {
+		has := len(f.at) > 0
+		if has && !wanted.Neutral {
+			b.removeAt(pathSpread, f.at, len(b.pod.Spec.TopologySpreadConstraints))
+		}
+		if wanted.Neutral && !has {
+			b.add(pathSpread, []corev1.TopologySpreadConstraint{NeutralConstraint()})
+		}
+	},
 }

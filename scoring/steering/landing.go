@@ -1,8 +1,11 @@
 package steering
 
 import (
-	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // Landing says where the scheduler put a steered pod.
@@ -27,7 +30,7 @@ func LandingOf(pod *corev1.Pod) Landing {
 		return LandedLate
 	case pod.Annotations[config.AnnotationTarget] == node:
 		return LandedTarget
-	case listsNode(pod, node):
+	case slices.Contains(Listed(pod), node):
 		return LandedListed
 	default:
 		return LandedOther

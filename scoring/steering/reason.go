@@ -4,7 +4,7 @@ package steering
 // labels, not errors: leaving a pod alone is normal.
 type Reason string
 
-// Reasons of this package; package webhook adds those of its own checks.
+// Reasons: of the request, of the pod itself, of what it asks for, and of the decision.
 const (
 	// ReasonNone: the pod is steered.
 	ReasonNone Reason = ""
@@ -33,4 +33,27 @@ const (
 	// ReasonTooLarge: the pod has more of something (terms, objects, bytes) than a
 	// decision should have to go through.
 	ReasonTooLarge Reason = "TooLarge"
+	// ReasonNotPodCreate: not the creation of a pod.
+	ReasonNotPodCreate Reason = "NotPodCreate"
+	// ReasonUndecodable: the object does not decode as a pod; the API server
+	// will judge it.
+	ReasonUndecodable Reason = "Undecodable"
+	// ReasonBound: spec.nodeName is set, the scheduler is not asked.
+	ReasonBound Reason = "Bound"
+	// ReasonNodePod: a mirror, DaemonSet or node-owned pod; its node is given.
+	ReasonNodePod Reason = "NodePod"
+	// ReasonOtherScheduler: spec.schedulerName is not one that we serve.
+	ReasonOtherScheduler Reason = "OtherScheduler"
+	// ReasonGated: scheduling gates; a ranking would be stale when they open.
+	ReasonGated Reason = "Gated"
+	// ReasonOptedOut: the pod carries the opt-out label.
+	ReasonOptedOut Reason = "OptedOut"
+	// ReasonPodGroup: a plain pod of a Kueue group, whose pods must stay alike.
+	ReasonPodGroup Reason = "PodGroup"
+	// ReasonSpread: the user asks for the pods to be spread.
+	ReasonSpread Reason = "Spread"
+	// ReasonPatch: the patch did not apply or was invalid; a bug, counted.
+	ReasonPatch Reason = "PatchRejected"
+	// ReasonPanic: a panic while deciding; a bug, counted.
+	ReasonPanic Reason = "Panic"
 )

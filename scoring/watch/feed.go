@@ -78,17 +78,17 @@ func (f *Feed) Transformer() cache.TransformFunc { return f.transform }
 // HasSynced tells whether all objects that there were at the start are in the index.
 func (f *Feed) HasSynced() bool { return f.synced.Load() }
 
-// FeedNodes returns what a reflector of nodes writes to.
+// Nodes returns what a reflector of nodes writes to.
 func Nodes(ix *index.Index) *Feed {
 	return newFeed(ix, reducing(ix.ReduceNode), func(n *nodes.Node) string { return n.Name }, ix.PutNode, ix.DeleteNode, ix.KeepNodes)
 }
 
-// FeedPods returns what a reflector of pods writes to.
+// Pods returns what a reflector of pods writes to.
 func Pods(ix *index.Index) *Feed {
-	return newFeed(ix, reducing(ix.ReducePod), func(p *reduced.Pod) types.UID { return p.Uid }, ix.PutPod, ix.DeletePod, ix.KeepPods)
+	return newFeed(ix, reducing(ix.ReducePod), func(p *reduced.Pod) types.UID { return p.UID }, ix.PutPod, ix.DeletePod, ix.KeepPods)
 }
 
-// FeedNamespaces returns what a reflector of namespaces, or of their metadata, writes to.
+// Namespaces returns what a reflector of namespaces, or of their metadata, writes to.
 func Namespaces(ix *index.Index) *Feed {
 	set := func(n *metav1.ObjectMeta) { ix.SetNamespace(n.Name, n.Labels[config.LabelEnabled] == "true") }
 	remove := func(name string) { ix.SetNamespace(name, false) }

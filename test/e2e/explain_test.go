@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/cli"
+	"github.com/gpu-binpacker/gpu-binpacker/cli/explain"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/programs"
@@ -59,7 +60,7 @@ func TestExplain(t *testing.T) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var before, after cli.Explanation
+	var before, after explain.Explanation
 	command(t, &before, "explain", "-f", file)
 	if !before.Webhook.Called || before.Decision.Steering != config.SteeringRanked || len(before.Candidates) != 4 {
 		t.Fatalf("explained as %+v, %+v with %d candidates", before.Webhook, before.Decision, len(before.Candidates))
@@ -81,7 +82,7 @@ func TestExplain(t *testing.T) {
 	}
 	var nodes cli.NodesReport
 	command(t, &nodes, "nodes")
-	if len(nodes.Nodes) != 4 || nodes.Nodes[0].Name != node || nodes.Nodes[0].GPUs[0].Used != 5 {
+	if len(nodes.Nodes) != 4 || nodes.Nodes[0].Name != node || nodes.Nodes[0].GPUs[0].Allocated != 5 {
 		t.Errorf("nodes %+v, want 5 GPUs used on %s", nodes.Nodes, node)
 	}
 	if r := nodes.Resources; len(r) != 1 || r[0].OccupiedNodes != 1 || r[0].EmptyNodes != 3 || r[0].LargestFitting != 8 {

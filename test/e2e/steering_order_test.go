@@ -136,7 +136,7 @@ func removeHalf(t *testing.T, random *rand.Rand, namespace string) {
 func listedOn(pod *corev1.Pod) []string {
 	var ours []corev1.PreferredSchedulingTerm
 	for _, term := range pod.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution {
-		if steering.IsOurTerm(&term) {
+		if steering.IsTerm(&term) {
 			ours = append(ours, term)
 		}
 	}

@@ -125,7 +125,7 @@ func TestUserAffinitySurvives(t *testing.T) {
 	}
 	for i := range preferred[1:] {
 		term := &preferred[1+i]
-		if !steering.IsOurTerm(term) || term.Weight >= 20 || !strings.HasPrefix(term.Preference.MatchFields[0].Values[0], "west") {
+		if !steering.IsTerm(term) || term.Weight >= 20 || !strings.HasPrefix(term.Preference.MatchFields[0].Values[0], "west") {
 			t.Errorf("term %+v is not ours, not below the user's or not in the user's zone", term)
 		}
 	}

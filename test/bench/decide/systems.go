@@ -43,7 +43,7 @@ func newOurs(s *cluster.Shape, nodes int) (*ours, error) {
 	over := cluster.NewPod("1", "1Gi")
 	over.Status.Phase = corev1.PodSucceeded
 	over.Annotations = map[string]string{}
-	return &ours{index: ix, scorer: scoring.NewScorer(cfg, ix), over: over}, nil
+	return &ours{ix: ix, scorer: scoring.NewScorer(cfg, ix), over: over}, nil
 }
 
 // Decide decides, reserves and takes the reservation back.
@@ -52,6 +52,6 @@ func (o *ours) Decide(pod *corev1.Pod) string {
 	uid := types.UID(strconv.Itoa(o.count))
 	d := o.scorer.Decide(context.Background(), scoring.Request{Pod: pod, Namespace: cluster.Namespace, UID: uid})
 	o.over.UID, o.over.Annotations[config.AnnotationAdmission] = uid, string(uid)
-	o.index.SetPod(o.over)
+	o.ix.SetPod(o.over)
 	return d.Target()
 }

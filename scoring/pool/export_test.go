@@ -1,0 +1,7 @@
+package pool
+
+// Bounds, for the tests.
+const (
+	MaxPools = maxPools
+	UnitAge  = unitAge
+)
