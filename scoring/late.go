@@ -16,11 +16,11 @@ import (
 // late returns the late steering for a pod, nil when it gets none: the mode is
 // Off, or the pod has preferences of its own, for nodes or pods. Ours is worth up
 // to 200 points of the scheduler's total and would outvote them.
-func (s *Scorer) late(pod *corev1.Pod, demand *demand.Demand) *steering.Late {
+func (s *Scorer) late(pod *corev1.Pod, asked *demand.Demand) *steering.Late {
 	if s.cfg.LateSteering.Mode == config.LateOff || hasPodPreferences(pod) || len(steering.PreferredTerms(pod)) > 0 {
 		return nil
 	}
-	return &steering.Late{LabelValue: lateLabelValue(demand.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}
+	return &steering.Late{LabelValue: lateLabelValue(asked.GPUs[0].Name), Scope: s.cfg.LateSteering.Scope}
 }
 
 func hasPodPreferences(pod *corev1.Pod) bool {

@@ -83,8 +83,8 @@ type Scorer struct {
 }
 
 // NewScorer returns a scorer for a valid configuration.
-func NewScorer(cfg config.Configuration, index *index.Index) *Scorer {
-	return &Scorer{cfg: cfg, index: index, version: scheduler.NewVersion(cfg.Scheduler, index.Now)}
+func NewScorer(cfg config.Configuration, ix *index.Index) *Scorer {
+	return &Scorer{cfg: cfg, index: ix, version: scheduler.NewVersion(cfg.Scheduler, ix.Now)}
 }
 
 // Version is by which versions of the scheduler the scorer decides. Whoever knows the
@@ -126,7 +126,7 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 // query returns what to look at the index for, or why there is nothing to look for.
 func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
 	pod := s.version.Stored(r.Pod)
-	demand, reason := demand.Of(pod, s.cfg.Resources)
+	asked, reason := demand.Of(pod, s.cfg.Resources)
 	switch {
 	case reason != steering.ReasonNone:
 		return nil, reason
@@ -136,7 +136,7 @@ func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
 		return nil, steering.ReasonTooLarge
 	}
 	return &index.Query{
-		Pod: pod, Demand: &demand, Namespace: r.Namespace, UID: r.UID, FirstUID: r.FirstUID,
+		Pod: pod, Demand: &asked, Namespace: r.Namespace, UID: r.UID, FirstUID: r.FirstUID,
 		GiveUp: len(steering.PreferredTerms(pod)) > 0,
 	}, steering.ReasonNone
 }

@@ -17,12 +17,12 @@ import (
 // Cut the order into segments of half as many nodes: the two that the window cuts
 // in two hold less than the window, so it holds a feasible node of a segment that
 // is whole in it, and that segment's listed node too.
-func segmentLength(cfg *config.Configuration, nodes, feasible int) int {
-	examined := scheduler.Examined(&cfg.Scheduler, nodes)
+func segmentLength(cfg *config.Configuration, count, feasible int) int {
+	examined := scheduler.Examined(&cfg.Scheduler, count)
 	if cfg.Weights.Weighting == config.WeightingEqual || examined >= feasible || cfg.Weights.TailTerms == 0 {
 		return 0
 	}
-	return max(examined/2, (nodes+cfg.Weights.TailTerms-1)/cfg.Weights.TailTerms, 1)
+	return max(examined/2, (count+cfg.Weights.TailTerms-1)/cfg.Weights.TailTerms, 1)
 }
 
 // nodesPerSegment is how many listed nodes a segment has at most because of the tail.

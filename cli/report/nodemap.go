@@ -35,20 +35,20 @@ type cell struct {
 // groups returns the nodes by what they offer, most GPUs first; in each group the
 // fullest first, then the empty ones that cannot be removed, then the others.
 func (s *Scenario) groups() []nodeGroup {
-	nodes := slices.Clone(s.Nodes)
-	slices.SortStableFunc(nodes, func(a, b simulate.Node) int {
+	shown := slices.Clone(s.Nodes)
+	slices.SortStableFunc(shown, func(a, b simulate.Node) int {
 		return cmp.Or(compareOffers(&a, &b), cmp.Compare(b.GPUs[0].Allocated, a.GPUs[0].Allocated),
 			boolsFirst(a.Occupied(), b.Occupied()), boolsFirst(!a.Removable(), !b.Removable()), cmp.Compare(a.Name, b.Name))
 	})
 	var groups []nodeGroup
-	for i := range nodes {
-		if i == 0 || compareOffers(&nodes[i-1], &nodes[i]) != 0 {
-			groups = append(groups, nodeGroup{Title: offer(&nodes[i])})
+	for i := range shown {
+		if i == 0 || compareOffers(&shown[i-1], &shown[i]) != 0 {
+			groups = append(groups, nodeGroup{Title: offer(&shown[i])})
 		}
 		g := &groups[len(groups)-1]
-		g.Cells = append(g.Cells, cells(&nodes[i])...)
+		g.Cells = append(g.Cells, cells(&shown[i])...)
 		g.nodes++
-		if nodes[i].Occupied() {
+		if shown[i].Occupied() {
 			g.occupied++
 		}
 	}

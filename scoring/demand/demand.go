@@ -199,7 +199,7 @@ func defaultedContainers(containers []corev1.Container) []corev1.Container {
 }
 
 // Load returns the demand as a charge on a node.
-func (d *Demand) Load(kind occupancy) Load {
+func (d *Demand) Load(kind Presence) Load {
 	l := Load{
 		Requests:      d.Requests,
 		ScoringCPU:    d.ScoringCPU,
@@ -220,12 +220,12 @@ func (d *Demand) Load(kind occupancy) Load {
 	return l
 }
 
-// occupancy is what a GPU pod says about its node, besides what it uses.
-type occupancy int
+// Presence is what a GPU pod says about its node, besides what it uses.
+type Presence int
 
 const (
-	// Occupies: the node is in use.
-	Occupies occupancy = iota
+	// Occupies says that the node is in use.
+	Occupies Presence = iota
 	// drains: the pod is terminating; the node may be on its way out.
 	drains
 	// everywhere: a pod that belongs to its node, as one of a DaemonSet, says nothing.

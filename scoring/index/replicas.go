@@ -163,8 +163,8 @@ func (r *replicas) giveUpOldest() {
 }
 
 // inTheWay returns the held room that keeps a pod from fitting on a node.
-func (r *replicas) inTheWay(demand *demand.Demand) (charges []charge) {
-	r.eachInTheWay(demand, func(_ *nodes.State, held []*heldRoom) {
+func (r *replicas) inTheWay(d *demand.Demand) (charges []charge) {
+	r.eachInTheWay(d, func(_ *nodes.State, held []*heldRoom) {
 		for _, h := range held {
 			charges = append(charges, h.charge)
 		}
@@ -174,8 +174,8 @@ func (r *replicas) inTheWay(demand *demand.Demand) (charges []charge) {
 
 // giveUpFor gives up what is held where it keeps a pod of the pool from fitting: the last
 // room is not held for others, nor that on nodes that the pod's own preferences ask for.
-func (r *replicas) giveUpFor(p *pool.Pool, demand *demand.Demand) {
-	r.eachInTheWay(demand, func(s *nodes.State, held []*heldRoom) {
+func (r *replicas) giveUpFor(p *pool.Pool, d *demand.Demand) {
+	r.eachInTheWay(d, func(s *nodes.State, held []*heldRoom) {
 		if p.IsEligible(s.Node) {
 			r.giveUp(held...)
 		}
@@ -184,7 +184,7 @@ func (r *replicas) giveUpFor(p *pool.Pool, demand *demand.Demand) {
 
 // eachInTheWay calls do for every node on which the pod would fit without what is held
 // there, and does not fit with it.
-func (r *replicas) eachInTheWay(demand *demand.Demand, do func(*nodes.State, []*heldRoom)) {
+func (r *replicas) eachInTheWay(d *demand.Demand, do func(*nodes.State, []*heldRoom)) {
 	byNode := map[string][]*heldRoom{}
 	for _, h := range r.held {
 		if h.charged && !h.over {
@@ -193,14 +193,14 @@ func (r *replicas) eachInTheWay(demand *demand.Demand, do func(*nodes.State, []*
 	}
 	for name, held := range byNode {
 		s := r.usage.of(name)
-		if s == nil || nodes.Fits(s, demand) {
+		if s == nil || nodes.Fits(s, d) {
 			continue
 		}
 		without := s
 		for _, h := range held {
 			without = without.Without(h.load)
 		}
-		if nodes.Fits(without, demand) {
+		if nodes.Fits(without, d) {
 			do(s, held)
 		}
 	}

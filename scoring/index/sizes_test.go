@@ -118,22 +118,22 @@ func TestOccupancyInBackoff(t *testing.T) {
 // What a scrape costs. The lock is held only while the list of nodes is copied,
 // which locked measures.
 func BenchmarkOccupancy(b *testing.B) {
-	for _, nodes := range []int{1000, 15000} {
+	for _, objects := range []int{1000, 15000} {
 		c := clustertest.New(b, nil)
-		for i := range nodes {
+		for i := range objects {
 			c.SetNode(clustertest.GPUNode(fmt.Sprintf("n%d", i), clustertest.List(clustertest.NVIDIA, "8", clustertest.MIG, "7")))
 			c.SetPod(clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.On(fmt.Sprintf("n%d", i))))
 		}
-		b.Run(fmt.Sprintf("nodes=%d/whole", nodes), func(b *testing.B) {
+		b.Run(fmt.Sprintf("nodes=%d/whole", objects), func(b *testing.B) {
 			for b.Loop() {
-				if got := c.Occupancy(); got[0].PartialNodes != nodes {
+				if got := c.Occupancy(); got[0].PartialNodes != objects {
 					b.Fatalf("%+v", got)
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("nodes=%d/locked", nodes), func(b *testing.B) {
+		b.Run(fmt.Sprintf("nodes=%d/locked", objects), func(b *testing.B) {
 			for b.Loop() {
-				if states := c.NodesNow(); len(states) != nodes {
+				if states := c.NodesNow(); len(states) != objects {
 					b.Fatalf("%d nodes", len(states))
 				}
 			}

@@ -156,6 +156,6 @@ type Companions struct {
 	CPU, Memory int64
 }
 
-// When no GPU pod asks for CPU or memory there is nothing to take a median of;
-// then one core and 4 GiB are worth the same, the usual ratio of a machine.
+// DefaultCompanions are for when no GPU pod asks for CPU or memory, so that there is
+// nothing to take a median of: then one core and 4 GiB are worth the same, the usual ratio of a machine.
 var DefaultCompanions = Companions{CPU: 1000, Memory: 4 << 30}

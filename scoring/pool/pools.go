@@ -62,8 +62,8 @@ func (p *Pools) RenewKey(now time.Time, unit nodes.Companions) {
 }
 
 // KindOf returns the kind of a pod.
-func KindOf(pod *corev1.Pod, demand *demand.Demand) Kind {
-	gpu := demand.GPUs[0]
+func KindOf(pod *corev1.Pod, d *demand.Demand) Kind {
+	gpu := d.GPUs[0]
 	return Kind{gpu: gpu.Name, count: gpu.Count, constraints: nodes.Signature(pod)}
 }
 

@@ -21,7 +21,8 @@ const (
 	classOccupied Class = iota
 	classEmpty
 	classDraining
-	Classes // how many there are
+	// Classes is how many there are.
+	Classes
 )
 
 func classOf(p nodes.Packing) Class {

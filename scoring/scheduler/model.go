@@ -15,12 +15,12 @@ import (
 // MaxNodeScore is the scheduler's MaxNodeScore: every plugin scores 0 to 100.
 const MaxNodeScore = 100
 
-// model predicts, for one pod, what the scheduler's plugins other than
+// Model predicts, for one pod, what the scheduler's plugins other than
 // NodeAffinity give a node, in points of its total, in one version of Kubernetes.
 // Formulas: k8s.io/kubernetes pkg/scheduler/framework/plugins, checked against the
 // real plugins in test/. Spreading and inter-pod affinity are constant for the pods
 // we steer and left out.
-type model struct {
+type Model struct {
 	cfg      *config.Scheduler
 	formulas Formulas
 	demand   *demand.Demand
@@ -41,8 +41,8 @@ func (u imageUses) plus(other imageUses) imageUses {
 }
 
 // NewModel returns the model for a pod in a cluster of so many nodes.
-func NewModel(cfg *config.Scheduler, f Formulas, pod *corev1.Pod, d *demand.Demand, table Images, nodes int) model {
-	m := model{cfg: cfg, formulas: f, demand: d, table: table, nodes: int64(nodes), images: map[string]imageUses{}}
+func NewModel(cfg *config.Scheduler, f Formulas, pod *corev1.Pod, d *demand.Demand, table Images, count int) Model {
+	m := Model{cfg: cfg, formulas: f, demand: d, table: table, nodes: int64(count), images: map[string]imageUses{}}
 	m.addImages(pod.Spec.InitContainers)
 	m.addImages(pod.Spec.Containers)
 	for i := range pod.Spec.Volumes {
@@ -53,13 +53,13 @@ func NewModel(cfg *config.Scheduler, f Formulas, pod *corev1.Pod, d *demand.Dema
 	return m
 }
 
-func (m *model) addImages(containers []corev1.Container) {
+func (m *Model) addImages(containers []corev1.Container) {
 	for i := range containers {
 		m.addImage(containers[i].Image, imageUses{containers: 1})
 	}
 }
 
-func (m *model) addImage(name string, use imageUses) {
+func (m *Model) addImage(name string, use imageUses) {
 	m.sources = m.sources.plus(use)
 	name = normalizedImage(name)
 	// An image that no node has scores nowhere.
@@ -90,8 +90,8 @@ func (n *Feasible) SameTo(o *Feasible) bool {
 		slices.Equal(n.Allocatable, o.Allocatable) && slices.Equal(n.Images, o.Images)
 }
 
-// pointRange is a range of points, both ends included.
-type pointRange struct {
+// PointRange is a range of points, both ends included.
+type PointRange struct {
 	min, max int64
 }
 
@@ -104,7 +104,7 @@ const maxLevels = 256
 // this pod bring the node to: from the level without the copies that its present
 // usage could consist of, to full. Going down as well as up makes the range the
 // same for all copies that fill the node, which keeps their terms identical.
-func (m *model) pointsWhileFilling(n *Feasible) pointRange {
+func (m *Model) pointsWhileFilling(n *Feasible) PointRange {
 	below, above := m.levels(n)
 	low, high := int64(math.MaxInt64), int64(math.MinInt64)
 	for level := -below; level < above; level++ {
@@ -113,12 +113,12 @@ func (m *model) pointsWhileFilling(n *Feasible) pointRange {
 	}
 	fixed := m.cfg.PluginWeights.ImageLocality * m.imageLocality(n.Node)
 	taints := m.taintPoints(n.SoftTaints)
-	return pointRange{min: low + fixed + taints.min, max: high + fixed + taints.max}
+	return PointRange{min: low + fixed + taints.min, max: high + fixed + taints.max}
 }
 
 // levels returns how many copies of the pod the node's usage could hold, and how
 // many more fit (at least one, since the node is feasible).
-func (m *model) levels(n *Feasible) (below, above int64) {
+func (m *Model) levels(n *Feasible) (below, above int64) {
 	below, above = maxLevels, min(maxLevels, n.Allocatable.Get(corev1.ResourcePods)-n.Used.Pods)
 	for _, r := range m.demand.Requests {
 		used := n.Used.Requests.Get(r.Name)
@@ -136,14 +136,14 @@ func (m *model) levels(n *Feasible) (below, above int64) {
 
 // resourcePoints is NodeResourcesFit plus BalancedAllocation when the pod comes
 // to the node after level more copies of it (fewer, when negative).
-func (m *model) resourcePoints(s *nodes.State, level int64) int64 {
+func (m *Model) resourcePoints(s *nodes.State, level int64) int64 {
 	w := &m.cfg.PluginWeights
 	return w.NodeResourcesFit*m.fit(s, level) + w.BalancedAllocation*m.balanced(s, level)
 }
 
 // fit is NodeResourcesFit: the weighted mean over the configured resources of
 // what each scores after placement.
-func (m *model) fit(s *nodes.State, level int64) int64 {
+func (m *Model) fit(s *nodes.State, level int64) int64 {
 	strategy := &m.cfg.ScoringStrategy
 	var sum, weights int64
 	for _, r := range strategy.Resources {
@@ -165,7 +165,7 @@ func (m *model) fit(s *nodes.State, level int64) int64 {
 
 // scoringAmounts returns what the pod requests, what each copy of it on the node
 // counts for, and what the node has in use, as NodeResourcesFit counts them.
-func (m *model) scoringAmounts(s *nodes.State, name corev1.ResourceName) (request, perCopy, used int64) {
+func (m *Model) scoringAmounts(s *nodes.State, name corev1.ResourceName) (request, perCopy, used int64) {
 	d := m.demand
 	switch name {
 	case corev1.ResourceCPU:
@@ -186,7 +186,7 @@ func isScalar(name corev1.ResourceName) bool {
 
 // balanced is NodeResourcesBalancedAllocation on CPU and memory, 0 for pods that
 // request neither.
-func (m *model) balanced(s *nodes.State, level int64) int64 {
+func (m *Model) balanced(s *nodes.State, level int64) int64 {
 	cpu, memory := m.demand.Requests.Get(corev1.ResourceCPU), m.demand.Requests.Get(corev1.ResourceMemory)
 	if cpu == 0 && memory == 0 {
 		return 0
@@ -216,13 +216,13 @@ func balance(s *nodes.State, cpu, memory int64) int64 {
 // taintPoints is the range of TaintToleration: exactly full without untolerated
 // PreferNoSchedule taints, else between zero (the node has the most of those
 // the scheduler examines) and what the most in the whole cluster leave it.
-func (m *model) taintPoints(softTaints int64) pointRange {
+func (m *Model) taintPoints(softTaints int64) PointRange {
 	w := m.cfg.PluginWeights.TaintToleration
 	if softTaints == 0 {
-		return pointRange{min: w * MaxNodeScore, max: w * MaxNodeScore}
+		return PointRange{min: w * MaxNodeScore, max: w * MaxNodeScore}
 	}
 	most := max(m.MaxSoftTaints, softTaints)
-	return pointRange{min: 0, max: w * (MaxNodeScore - MaxNodeScore*softTaints/most)}
+	return PointRange{min: 0, max: w * (MaxNodeScore - MaxNodeScore*softTaints/most)}
 }
 
 // Thresholds of ImageLocality, in bytes.
@@ -233,7 +233,7 @@ const (
 
 // imageLocality is ImageLocality: the sizes of the pod's images that are on the
 // node, each scaled by the share of nodes that have it, between the thresholds.
-func (m *model) imageLocality(n *nodes.Node) int64 {
+func (m *Model) imageLocality(n *nodes.Node) int64 {
 	if len(m.images) == 0 {
 		return 0
 	}

@@ -7,14 +7,14 @@ import (
 )
 
 func TestTaintPoints(t *testing.T) {
-	m := model{cfg: &config.Scheduler{PluginWeights: config.PluginWeights{TaintToleration: 3}}, MaxSoftTaints: 4}
+	m := Model{cfg: &config.Scheduler{PluginWeights: config.PluginWeights{TaintToleration: 3}}, MaxSoftTaints: 4}
 	for _, tc := range []struct {
 		taints int64
-		want   pointRange
+		want   PointRange
 	}{
-		{0, pointRange{300, 300}},
-		{1, pointRange{0, 225}}, // 3*(100-100*1/4)
-		{4, pointRange{0, 0}},
+		{0, PointRange{300, 300}},
+		{1, PointRange{0, 225}}, // 3*(100-100*1/4)
+		{4, PointRange{0, 0}},
 	} {
 		if got := m.taintPoints(tc.taints); got != tc.want {
 			t.Errorf("%d taints: %+v, want %+v", tc.taints, got, tc.want)

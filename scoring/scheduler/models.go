@@ -1,10 +1,10 @@
 package scheduler
 
 // Models are the same model by several formulas, at least one.
-type Models []model
+type Models []Model
 
 // By returns the model by each of the formulas.
-func (m *model) By(all []Formulas) Models {
+func (m *Model) By(all []Formulas) Models {
 	list := make(Models, len(all))
 	for i, f := range all {
 		list[i] = *m
@@ -14,10 +14,10 @@ func (m *model) By(all []Formulas) Models {
 }
 
 // PointsWhileFilling returns, by each model, the ranges of n nodes.
-func (ms Models) PointsWhileFilling(n int, node func(int) *Feasible) [][]pointRange {
-	all := make([][]pointRange, len(ms))
+func (ms Models) PointsWhileFilling(n int, node func(int) *Feasible) [][]PointRange {
+	all := make([][]PointRange, len(ms))
 	for i := range ms {
-		points := make([]pointRange, n)
+		points := make([]PointRange, n)
 		for k := range points {
 			if k > 0 && node(k).SameTo(node(k-1)) {
 				points[k] = points[k-1]
@@ -40,14 +40,14 @@ func (ms Models) MostPoints(n *Feasible) int64 {
 	return most
 }
 
-func (m *model) mostPoints(n *Feasible) int64 {
+func (m *Model) mostPoints(n *Feasible) int64 {
 	w := &m.cfg.PluginWeights
 	return w.NodeResourcesFit*m.fit(n.State, 0) + w.BalancedAllocation*MaxNodeScore +
 		w.ImageLocality*m.imageLocality(n.Node) + m.taintPoints(n.SoftTaints).max
 }
 
 // Most is an upper bound of what the other plugins give any node.
-func (m *model) Most() int64 {
+func (m *Model) Most() int64 {
 	w := &m.cfg.PluginWeights
 	points := MaxNodeScore * (w.NodeResourcesFit + w.BalancedAllocation + w.TaintToleration)
 	if len(m.images) > 0 {

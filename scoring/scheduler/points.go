@@ -24,7 +24,7 @@ type Points struct {
 
 // Points is the prediction for one node. The scheduler normalises by the
 // largest score among the feasible nodes: preferences grow with it, taints shrink.
-func (m *model) Points(n *Feasible, userScore, mostPreferred, mostTaints int64) Points {
+func (m *Model) Points(n *Feasible, userScore, mostPreferred, mostTaints int64) Points {
 	w := &m.cfg.PluginWeights
 	p := Points{
 		Name:               n.Name,

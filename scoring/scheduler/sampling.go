@@ -21,12 +21,12 @@ const (
 
 // Examined is how many feasible nodes the scheduler looks for in a cluster
 // of that many nodes.
-func Examined(cfg *config.Scheduler, nodes int) int {
+func Examined(cfg *config.Scheduler, count int) int {
 	percent := int(cfg.PercentageOfNodesToScore)
 	if percent == 0 {
-		percent = max(50-nodes/125, minFeasiblePercent)
+		percent = max(50-count/125, minFeasiblePercent)
 	}
-	return max(nodes*percent/100, min(nodes, minFeasibleNodes))
+	return max(count*percent/100, min(count, minFeasibleNodes))
 }
 
 // Order estimates the order in which the scheduler goes through nodes: by
@@ -41,7 +41,7 @@ type Order struct {
 }
 
 // NewOrder returns the order of the nodes that there are now.
-func NewOrder(nodes []*nodes.State) *Order { return &Order{nodes: slices.Clone(nodes)} }
+func NewOrder(states []*nodes.State) *Order { return &Order{nodes: slices.Clone(states)} }
 
 // Places returns the place of each node, by its slot.
 func (o *Order) Places() []int {

@@ -133,12 +133,12 @@ func newReplayer(s *state.State, arrivals []Arrival, rule Rule, cfg config.Confi
 	r.Rule = rule
 	gpus := make([]int64, len(arrivals))
 	for i, a := range arrivals {
-		demand, _ := demand.Of(a.Pod, cfg.Resources)
+		asked, _ := demand.Of(a.Pod, cfg.Resources)
 		spec, err := json.Marshal(a.Pod.Spec)
 		if err != nil {
 			return nil, fmt.Errorf("encoding pod %s: %w", a.Pod.Name, err)
 		}
-		m := newMovable(a.Pod, a.Pod, &demand)
+		m := newMovable(a.Pod, a.Pod, &asked)
 		r.pods = append(r.pods, arrived{movable: m, kind: string(spec)})
 		gpus[i] = m.gpus
 		if m.gpus > 0 {

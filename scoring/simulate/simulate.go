@@ -147,13 +147,13 @@ func (sim *Simulation) newIndex() (*index.Index, *scoring.Scorer, error) {
 
 // add puts a pod where it belongs.
 func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.Pod, steering.Reason)) {
-	demand, _ := demand.Of(pod, sim.cfg.Resources)
-	isGPU := len(demand.GPUs) > 0
+	asked, _ := demand.Of(pod, sim.cfg.Resources)
+	isGPU := len(asked.GPUs) > 0
 	if pod.Spec.NodeName == "" {
 		if isGPU {
 			sim.counts.Pending++
 			if user, reason := prepare(pod); reason == steering.ReasonNone {
-				sim.pending = append(sim.pending, newMovable(pod, user, &demand))
+				sim.pending = append(sim.pending, newMovable(pod, user, &asked))
 			}
 		}
 		return
@@ -181,7 +181,7 @@ func (sim *Simulation) add(pod *corev1.Pod, prepare func(*corev1.Pod) (*corev1.P
 	default:
 		user, reason = prepare(pod)
 	}
-	m := newMovable(pod, user, &demand)
+	m := newMovable(pod, user, &asked)
 	if reason != steering.ReasonNone {
 		sim.kept = append(sim.kept, m.kept(reason))
 		return

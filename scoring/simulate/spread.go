@@ -50,15 +50,15 @@ func NewSpreader(cfg config.Configuration, ix *index.Index, version *scheduler.V
 // last search ended.
 func (p *Spreader) Place(pod *corev1.Pod) string {
 	pod = demand.WithDefaultedRequests(pod)
-	demand := demand.OfStored(pod, p.cfg.Resources, false)
+	asked := demand.OfStored(pod, p.cfg.Resources, false)
 	user, _, reason := nodes.UserPreferences(pod)
 	if reason != steering.ReasonNone {
 		return ""
 	}
 	states, images := p.ix.States()
-	filter := nodes.NewFilter(pod, &demand)
+	filter := nodes.NewFilter(pod, &asked)
 	examined := p.examine(states, &filter, user)
-	m := scheduler.NewModel(&p.cfg.Scheduler, p.version.Current()[0], pod, &demand, images, len(states))
+	m := scheduler.NewModel(&p.cfg.Scheduler, p.version.Current()[0], pod, &asked, images, len(states))
 	best, most := "", scheduler.Points{Total: -1}
 	var bestNode *nodes.Node
 	for i := range examined.nodes {

@@ -122,7 +122,7 @@ func without[T any](t *testing.T, random *rand.Rand, text string) (object T) {
 	}
 	thin(random, tree)
 	// Twice, since an object from the API server has no empty lists and maps.
-	for from := any(tree); ; from = object {
+	for from := tree; ; from = object {
 		thinned, err := json.Marshal(from)
 		again := new(T)
 		if err == nil {

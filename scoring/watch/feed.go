@@ -61,8 +61,8 @@ func (f *Feed) Replace(objects []any, _ string) error {
 }
 
 func (f *Feed) apply(do func(any) bool, object any) error {
-	reduced, _ := f.transform(object)
-	if !do(reduced) {
+	kept, _ := f.transform(object)
+	if !do(kept) {
 		return fmt.Errorf("a %T is not of the kind that is watched", object)
 	}
 	return nil

@@ -33,7 +33,7 @@ func TestSystemsDecide(t *testing.T) {
 					t.Errorf("ours takes %s with %d GPUs in use, the naive one %s with %d", got, a, want, b)
 				}
 			}
-			if size := product.index.Size(); size.Reservations != 0 {
+			if size := product.ix.Size(); size.Reservations != 0 {
 				t.Errorf("%d reservations are left", size.Reservations)
 			}
 		})

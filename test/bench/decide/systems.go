@@ -21,7 +21,7 @@ type system interface {
 
 // ours is the product.
 type ours struct {
-	ix  *index.Index
+	ix     *index.Index
 	scorer *scoring.Scorer
 	// over ends reservations: the pod appears and is over already.
 	over  *corev1.Pod
