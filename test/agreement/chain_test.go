@@ -117,9 +117,9 @@ func (c *chainCase) copyOn(pod *corev1.Pod, node string) *corev1.Pod {
 func (c *chainCase) room(node string) int {
 	at := slices.IndexFunc(c.nodes, func(n *corev1.Node) bool { return n.Name == node })
 	allocatable := c.nodes[at].Status.Allocatable
-	demand, _ := demand.Of(c.pod, config.Default().Resources)
+	asked, _ := demand.Of(c.pod, config.Default().Resources)
 	room := 64
-	for _, g := range demand.GPUs {
+	for _, g := range asked.GPUs {
 		total := allocatable[g.Name]
 		room = min(room, int(total.Value()/g.Count))
 	}

@@ -193,8 +193,8 @@ func TestWebhookKilled(t *testing.T) {
 	}
 	for i := range 3 {
 		pod := create(t, namespace, fmt.Sprintf("while-dead-%d", i), gpuPod(1))
-		if steering, ok := pod.Annotations[config.AnnotationSteering]; ok {
-			t.Errorf("the pod was steered (%s), although no webhook runs", steering)
+		if how, ok := pod.Annotations[config.AnnotationSteering]; ok {
+			t.Errorf("the pod was steered (%s), although no webhook runs", how)
 		}
 		waitBound(t, pod)
 	}

@@ -17,9 +17,9 @@ type Scan struct {
 }
 
 // New returns the cluster of a shape and size.
-func New(s *cluster.Shape, nodes int) *Scan {
+func New(s *cluster.Shape, count int) *Scan {
 	n := &Scan{}
-	for i := range nodes {
+	for i := range count {
 		n.nodes = append(n.nodes, s.Node(i))
 		s.Pods(i, func(p *corev1.Pod) { n.pods = append(n.pods, p.DeepCopy()) })
 	}
