@@ -5,10 +5,8 @@
 //
 //   - handler.go: START HERE, Handle from request to response
 //   - wire.go: which parts of a request are read
-//   - decode.go: the pod of a request, and what of it we added earlier
-//   - eligibility.go: which pods are left alone, and why
+//   - decode.go: the pod of a request (package scoring/steering says what of it is ours)
 //   - patch.go: from a decision to what the pod is to have of us, and its patch
-//   - operations.go: from that to JSON patch operations
 //   - encode.go: the patch as text
 //   - marshal.go: its operations and terms as JSON
 //   - outcome.go: what came of a request, for log and metrics

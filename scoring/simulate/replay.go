@@ -94,7 +94,7 @@ func RunReplay(ctx context.Context, s *state.State, arrivals []Arrival, rule Rul
 type replayer struct {
 	Replay
 	*Simulation
-	spreader *Spreader
+	spreader *spreader
 	arrivals []Arrival
 	pods     []arrived
 	now      int64
@@ -129,7 +129,7 @@ func newReplayer(s *state.State, arrivals []Arrival, rule Rule, cfg config.Confi
 	if err != nil {
 		return nil, err
 	}
-	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: NewSpreader(sim.cfg, sim.ix, sim.scorer.Version())}
+	r := &replayer{Simulation: sim, arrivals: arrivals, holds: map[string]int{}, spreader: newSpreader(sim.cfg, sim.ix, sim.scorer.Version())}
 	r.Rule = rule
 	gpus := make([]int64, len(arrivals))
 	for i, a := range arrivals {

@@ -8,6 +8,7 @@
 //   - simulate.go: START HERE, a cluster to simulate, as it is now
 //   - pack.go: its GPU pods, placed again
 //   - replay.go: pods that come and go
+//   - spread.go: where the scheduler would put pods without us, to compare with
 //   - timeline.go: the events of a replay in order
 //   - figures.go: what is counted
 package simulate

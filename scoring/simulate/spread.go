@@ -15,14 +15,14 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
-// Spreader places pods as kube-scheduler would without us, as far as the model of
+// spreader places pods as kube-scheduler would without us, as far as the model of
 // its plugins goes: what is there to compare packing with. Default topology
 // spreading and inter-pod affinity are not in the model, nor is preemption; where
 // the scheduler picks one of equal nodes at random, the Spreader takes the one
 // with the lowest hash.
 //
 // The nodes of the index must not come or go while it is in use.
-type Spreader struct {
+type spreader struct {
 	cfg     config.Configuration
 	ix      *index.Index
 	version *scheduler.Version
@@ -32,8 +32,8 @@ type Spreader struct {
 	next int
 }
 
-// NewSpreader returns a Spreader for the nodes that the index has now.
-func NewSpreader(cfg config.Configuration, ix *index.Index, version *scheduler.Version) *Spreader {
+// newSpreader returns a spreader for the nodes that the index has now.
+func newSpreader(cfg config.Configuration, ix *index.Index, version *scheduler.Version) *spreader {
 	states, _ := ix.States()
 	places := scheduler.NewOrder(states).Places()
 	sequence := make([]int, len(states))
@@ -41,14 +41,14 @@ func NewSpreader(cfg config.Configuration, ix *index.Index, version *scheduler.V
 		sequence[i] = i
 	}
 	slices.SortFunc(sequence, func(a, b int) int { return cmp.Compare(places[states[a].Slot], places[states[b].Slot]) })
-	return &Spreader{cfg: cfg, ix: ix, version: version, sequence: sequence}
+	return &spreader{cfg: cfg, ix: ix, version: version, sequence: sequence}
 }
 
 // Place returns the node for a pod, with or without GPUs, or "" when nothing that
 // was examined fits. The pod is not changed and counts only once the index is told.
 // Like the scheduler, it examines only a part of a large cluster, from where the
 // last search ended.
-func (p *Spreader) Place(pod *corev1.Pod) string {
+func (p *spreader) Place(pod *corev1.Pod) string {
 	pod = demand.WithDefaultedRequests(pod)
 	asked := demand.OfStored(pod, p.cfg.Resources, false)
 	user, _, reason := nodes.UserPreferences(pod)
@@ -85,7 +85,7 @@ type examinedNode struct {
 }
 
 // examine goes through the nodes from where the last search ended.
-func (p *Spreader) examine(states []*nodes.State, filter *nodes.Filter, user *nodeaffinity.PreferredSchedulingTerms) (e examined) {
+func (p *spreader) examine(states []*nodes.State, filter *nodes.Filter, user *nodeaffinity.PreferredSchedulingTerms) (e examined) {
 	enough, visited := scheduler.Examined(&p.cfg.Scheduler, len(p.sequence)), 0
 	for ; visited < len(p.sequence) && len(e.nodes) < enough; visited++ {
 		s := states[p.sequence[(p.next+visited)%len(p.sequence)]]

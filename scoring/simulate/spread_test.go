@@ -17,7 +17,7 @@ func TestSpreaderFollowsThePrediction(t *testing.T) {
 		clustertest.GPUNode("c", clustertest.List(clustertest.NVIDIA, "8"), clustertest.Tainted("spot", corev1.TaintEffectPreferNoSchedule)),
 		clustertest.GPUNode("d", clustertest.List(clustertest.NVIDIA, "8"), clustertest.Labelled("pool", "fast")), clustertest.GPUNode("e", clustertest.List(clustertest.NVIDIA, "8"), clustertest.Cordoned),
 	)
-	s := NewSpreader(c.Config, c.Index, c.Version())
+	s := newSpreader(c.Config, c.Index, c.Version())
 	landed := map[string]int{}
 	for i := range 12 {
 		p := clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List(clustertest.NVIDIA, "1", "cpu", "8", "memory", "64Gi"))
@@ -50,7 +50,7 @@ func TestSpreaderFollowsThePrediction(t *testing.T) {
 
 func TestSpreaderWithoutRoom(t *testing.T) {
 	c := clustertest.New(t, nil, clustertest.GPUNode("a", clustertest.List(clustertest.NVIDIA, "2")))
-	s := NewSpreader(c.Config, c.Index, c.Version())
+	s := newSpreader(c.Config, c.Index, c.Version())
 	for name, tc := range map[string]struct {
 		pod  *corev1.Pod
 		want string
@@ -76,7 +76,7 @@ func TestSpreaderSamples(t *testing.T) {
 		objects = append(objects, clustertest.GPUNode(fmt.Sprintf("node-%03d", i), clustertest.List(clustertest.NVIDIA, "8")))
 	}
 	c := clustertest.New(t, nil, objects...)
-	s := NewSpreader(c.Config, c.Index, c.Version())
+	s := newSpreader(c.Config, c.Index, c.Version())
 	// 400 nodes: 50-400/125 = 47 %, 188 nodes. Five searches end at 940, modulo 400.
 	for range 5 {
 		if s.Place(clustertest.GPUPod("p", clustertest.List(clustertest.NVIDIA, "1"))) == "" {

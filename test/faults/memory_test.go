@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -63,11 +64,15 @@ func watchMemory(ctx context.Context, b *bed) *memory {
 	return m
 }
 
-// stop returns the highest value.
-func (m *memory) stop() int64 {
+// stop returns the highest value. On Linux, where it can be read, none at all is an error:
+// a limit that nothing was compared with holds nothing.
+func (m *memory) stop() (int64, error) {
 	m.cancel()
 	m.running.Wait()
-	return m.peak
+	if m.peak == 0 && runtime.GOOS == "linux" {
+		return 0, errors.New("the memory of no replica could be read")
+	}
+	return m.peak, nil
 }
 
 // pids are the process IDs of the replicas that run.

@@ -62,8 +62,9 @@ func (b *bed) measure(ctx context.Context, f fault, row *result) error {
 	b.reference = startStream(ctx, b.Client(), referenceNamespace, referencePerSecond)
 	memory := watchMemory(ctx, b)
 	err := b.breakAndHeal(ctx, f, row)
-	row.MemoryMiB = memory.stop() >> 20
-	err = errors.Join(err, b.steered.stop(ctx), b.reference.stop(ctx), b.countCalls(ctx))
+	peak, memoryErr := memory.stop()
+	row.MemoryMiB = peak >> 20
+	err = errors.Join(err, memoryErr, b.steered.stop(ctx), b.reference.stop(ctx), b.countCalls(ctx))
 	served, servedErr := b.installed.Served(ctx)
 	row.ServedByReplica, err = served, errors.Join(err, servedErr)
 	if f.name == noFault {

@@ -68,7 +68,11 @@ func TestSoak(t *testing.T) {
 		t.Error(err)
 	}
 	r := samples.result()
-	r.Seconds, r.Kills, r.PeakMemoryMiB = time.Since(start).Seconds(), kills, memory.stop()>>20
+	peak, err := memory.stop()
+	if err != nil {
+		t.Error(err)
+	}
+	r.Seconds, r.Kills, r.PeakMemoryMiB = time.Since(start).Seconds(), kills, peak>>20
 	for _, c := range pods.since(time.Time{}) {
 		r.Created++
 		if c.steered {
