@@ -94,7 +94,7 @@ func (ix *Index) ReserveLocked(ctx context.Context, q *Query, decide func(*View)
 func (ix *Index) view(q *Query) View {
 	now := ix.Now()
 	ix.expire(now)
-	ix.pools.RenewKey(now, ix.ledger.perGPU.Median())
+	ix.pools.RenewKey(now, ix.ledger.perGPU.Median)
 	if nodes.IsPinned(q.Pod) {
 		return ix.viewOf(q, now)
 	}

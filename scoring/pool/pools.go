@@ -50,12 +50,12 @@ func (p *Pools) Update(old, next *nodes.State) {
 }
 
 // RenewKey makes the packing order follow what a GPU's pod usually takes along.
-func (p *Pools) RenewKey(now time.Time, unit nodes.Companions) {
+func (p *Pools) RenewKey(now time.Time, usual func() nodes.Companions) {
 	if p.Key != nil && now.Sub(p.unitSince) < unitAge {
 		return
 	}
 	p.unitSince = now
-	if unit != p.unit {
+	if unit := usual(); unit != p.unit {
 		p.unit, p.Key = unit, nodes.NewKey(p.ranking, unit)
 		clear(p.ByKind)
 	}
