@@ -192,7 +192,7 @@ func reservationOf(q *index.Query, d *Decision) *index.Reservation {
 // decideOn is the decision itself, on a view.
 func (s *Scorer) decideOn(ctx context.Context, v *index.View, q *index.Query) Decision {
 	if nodes.IsPinned(q.Pod) {
-		return Decision{Reason: steering.ReasonPinned, UID: v.UID, NeutralizeSpreading: s.mayNeutralize(false)}
+		return Decision{Reason: steering.ReasonPinned, UID: v.UID}
 	}
 	found, reason := s.feasible(ctx, v, q, bestOnly)
 	defer found.release()

@@ -25,11 +25,11 @@ type Demand struct {
 	// Requests are all requests as the scheduler's filter counts them, GPUs
 	// included: init containers, sidecars, overhead and pod-level resources too.
 	Requests Amounts
-	// ScoringCPU (millicores) and scoringMemory (bytes) are what the scheduler's
+	// ScoringCPU (millicores) and ScoringMemory (bytes) are what the scheduler's
 	// scoring counts for the pod once it is on a node, with its defaults for
 	// containers that state none.
 	ScoringCPU, ScoringMemory int64
-	// FitCPU and fitMemory are what NodeResourcesFit counts for the pod while it
+	// FitCPU and FitMemory are what NodeResourcesFit counts for the pod while it
 	// is being placed: the same, but without what the pod requests as a whole.
 	FitCPU, FitMemory int64
 }

@@ -6,7 +6,7 @@ import "slices"
 type Load struct {
 	// Requests are the raw requests, as the scheduler's filter counts them.
 	Requests Amounts
-	// ScoringCPU (millicores) and scoringMemory (bytes) are what its scoring
+	// ScoringCPU (millicores) and ScoringMemory (bytes) are what its scoring
 	// counts.
 	ScoringCPU, ScoringMemory int64
 	// Pods is how many pods.

@@ -30,22 +30,22 @@ type Query struct {
 }
 
 // View is what one decision looks at. It stays as it is whatever happens next, except
-// for latest.
+// for Latest.
 type View struct {
 	// UID is the one under which the pod is decided about.
 	UID types.UID
 	now time.Time
-	// Pool are the nodes that the pod may go to, key is their order. own is the pod's
-	// own reservation, if it has one, which does not count against it; ownState is its
-	// node without it, nil if the pod may not go there.
-	// pool is empty for a pod that is pinned to one node: each would be a kind of its own.
+	// Pool are the nodes that the pod may go to; it is empty for a pod that is pinned to
+	// one node, since each such pod would be a kind of its own. Key is their order. Own is
+	// the pod's own reservation, if it has one, which does not count against it; OwnState
+	// is its node without it, nil if the pod may not go there.
 	Pool     pool.View
 	Key      nodes.KeyFunc
 	Latest   pool.Latest
 	Own      *charge
 	OwnState *nodes.State
-	// Nodes is how many there are, candidates or not; all are their states, if the
-	// query asked for them.
+	// Nodes is how many there are, candidates or not; All are their states, if the
+	// query asked for them or the view needed them.
 	Nodes  int
 	All    []*nodes.State
 	Images scheduler.Images

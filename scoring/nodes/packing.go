@@ -12,9 +12,9 @@ import (
 // Packing is what the packing order depends on, for one GPU resource of a node.
 type Packing struct {
 	State *State
-	// Free is how many GPUs are free, score is 100*allocated/allocatable.
+	// Free is how many GPUs are free, Score is 100*allocated/allocatable.
 	Free, Score int64
-	// Occupied: a GPU pod runs here or is on its way. draining: GPU pods are ending
+	// Occupied: a GPU pod runs here or is on its way. Draining: GPU pods are ending
 	// here and no other runs; the node may be on its way out, and is no target.
 	Occupied, Draining bool
 }

@@ -26,7 +26,7 @@ type Pod struct {
 	NodeName string
 	// Created is in seconds since 1970.
 	Created int64
-	// Over: it succeeded or failed; refused: it failed because its node did not take it.
+	// Over: it succeeded or failed; Refused: it failed because its node did not take it.
 	Over, Failed, Refused bool
 	Deleting              bool
 	// Follows: nothing in the pod keeps the scheduler from following its terms.

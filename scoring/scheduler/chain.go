@@ -27,7 +27,7 @@ type Chain struct {
 	// Points are the ranges of o in rank order, by each of the formulas.
 	Points [][]PointRange
 	// Shared is the sum of the user's own weights that all these nodes match, and
-	// counts in t; first is our weight for the first node, at least 1.
+	// counts in t; First is our weight for the first node, at least 1.
 	Shared, First int64
 }
 
