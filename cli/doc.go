@@ -4,6 +4,7 @@
 //
 //   - root.go: START HERE, the root command, errors and exit codes
 //   - serve.go: the webhook server
+//   - serverversion.go: which version the API server says that it is
 //   - faults_off.go, faults.go: faults in decisions, for tests, only with a build tag
 //   - cluster.go, installed.go: the cluster a command reads, and what is installed there
 //   - statefile.go: a cluster in a file, or the built-in one
