@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/clustertest"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
@@ -58,7 +57,8 @@ func TestUnitStays(t *testing.T) {
 	}
 	for i := range 20 {
 		c.SetPod(clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1", "cpu", fmt.Sprint(1+i%2*20), "memory", "1Gi"), clustertest.On("n")))
-		c.Decide(t.Context(), scoring.Request{Pod: clustertest.GPUPod("probe", clustertest.List(clustertest.NVIDIA, "1")), Namespace: "team", UID: "u", DryRun: true})
+		// A decision about a pod of another kind, which would not bring the first pool back.
+		c.View(c.QueryOf(clustertest.GPUPod("probe", clustertest.List(clustertest.NVIDIA, "2"))))
 		if !c.KeepsPool(first) {
 			t.Fatal("the pools were made anew")
 		}
