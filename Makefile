@@ -54,7 +54,7 @@ demo: testbed ## Show the packing on a real control plane on this machine.
 # Compiles, and shows a made-up cluster packed: no control plane is needed.
 .PHONY: example
 example: ## Show on a built-in cluster what packing saves, and one decision; needs no cluster.
-	@echo 'compiling: on a fresh machine about 3 minutes on 2 cores, later a second'
+	@echo 'compiling: on a fresh machine about 5 minutes on 2 cores, later a second'
 	@$(GO) run -C test ./programs/cmd/build -product
 	@mkdir -p bin/reports
 	bin/gpu-binpacker report --example --html bin/reports/example.html

@@ -61,14 +61,13 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 	if reason != steering.ReasonNone {
 		return Explanation{Decision: Decision{Reason: reason, UID: r.UID}}
 	}
-	e := Explanation{Decision: s.look(ctx, q)}
+	q.AllNodes = true
+	d, v := s.look(ctx, q)
+	e := Explanation{Decision: d}
 	user, _, reason := nodes.UserPreferences(q.Pod)
 	if reason != steering.ReasonNone {
 		return e
 	}
-	all := *q
-	all.AllNodes = true
-	v := s.index.Look(&all)
 	filter := nodes.NewFilter(q.Pod, q.Demand)
 	var candidates []candidate
 	for _, state := range v.All {

@@ -107,7 +107,8 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 		return Decision{Reason: reason, UID: r.UID}
 	}
 	if r.DryRun {
-		return s.look(ctx, q)
+		d, _ := s.look(ctx, q)
+		return d
 	}
 	for range optimisticTries {
 		v := s.index.View(q)
@@ -141,17 +142,16 @@ func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
 	}, steering.ReasonNone
 }
 
-// look decides without changing anything.
-func (s *Scorer) look(ctx context.Context, q *index.Query) Decision {
+// look decides without changing anything, and returns the view that the decision is about.
+func (s *Scorer) look(ctx context.Context, q *index.Query) (Decision, index.View) {
 	v := s.index.Look(q)
 	d := s.decideOn(ctx, &v, q)
 	if d.Reason == steering.ReasonNothingFits && v.Held && !q.GiveUp {
-		again := *q
-		again.GiveUp = true
-		v = s.index.Look(&again)
-		d = s.decideOn(ctx, &v, &again)
+		q.GiveUp = true // the last room is not held for others
+		v = s.index.Look(q)
+		d = s.decideOn(ctx, &v, q)
 	}
-	return d
+	return d, v
 }
 
 // reserve reserves what a decision says, if decisions are to be carried out. It returns
