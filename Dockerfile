@@ -3,7 +3,7 @@
 # The compiler runs on the machine that builds and makes code for the platform
 # that is asked for, so no emulation is needed:
 #   docker buildx build --platform linux/amd64,linux/arm64 -t IMAGE .
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM golang:1.27 AS build
 WORKDIR /src
 
 # What changes rarely first.

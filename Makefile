@@ -33,6 +33,9 @@ LINT = $(GO) tool -modfile="$(CURDIR)/test/tools/go.mod" golangci-lint
 
 # A go.work file in a parent directory must not change what is built.
 export GOWORK := off
+# The Go version of go.mod is fetched through the module proxy where another one is
+# installed, also in images that set GOTOOLCHAIN=local.
+export GOTOOLCHAIN := auto
 
 # Modules with Go code.
 MODULES := . test test/observability

@@ -1,6 +1,8 @@
 module github.com/gpu-binpacker/gpu-binpacker/test
 
-go 1.26.0
+go 1.27.0
+
+toolchain go1.27.3
 
 // The programs of the control plane. They are listed as tools so that their
 // versions are pinned here; test/programs builds them into bin/.
@@ -103,7 +105,6 @@ require (
 	github.com/go-asn1-ber/asn1-ber v1.5.8-0.20250403174932-29230038a667 // indirect
 	github.com/go-errors/errors v1.5.1 // indirect
 	github.com/go-gorp/gorp/v3 v3.1.0 // indirect
-	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/go-ldap/ldap/v3 v3.4.13 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-logr/zapr v1.3.0 // indirect

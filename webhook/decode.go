@@ -1,7 +1,8 @@
 package webhook
 
 import (
-	"github.com/go-json-experiment/json"
+	"encoding/json/v2"
+
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"

@@ -1,10 +1,10 @@
 package webhook
 
 import (
+	"encoding/json/v2"
 	"reflect"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	"github.com/go-json-experiment/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )

@@ -1,10 +1,10 @@
 package webhook
 
 import (
+	"encoding/json/jsontext"
+	"encoding/json/v2"
 	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )

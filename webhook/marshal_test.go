@@ -1,10 +1,10 @@
 package webhook
 
 import (
+	"encoding/json/v2"
 	"fmt"
 	"testing"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 

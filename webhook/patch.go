@@ -1,9 +1,9 @@
 package webhook
 
 import (
+	"encoding/json/v2"
 	"maps"
 
-	"github.com/go-json-experiment/json"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"

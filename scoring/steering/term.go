@@ -2,10 +2,10 @@ package steering
 
 import (
 	"cmp"
+	"encoding/json/jsontext"
 	"slices"
 	"strconv"
 
-	"github.com/go-json-experiment/json/jsontext"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -3,7 +3,9 @@
 // plane in test/ is built from.
 module github.com/gpu-binpacker/gpu-binpacker/test/observability
 
-go 1.26.7
+go 1.27.0
+
+toolchain go1.27.3
 
 tool github.com/prometheus/prometheus/cmd/promtool
 
@@ -81,7 +83,6 @@ require (
 	github.com/felixge/httpsnoop v1.1.0 // indirect
 	github.com/fsnotify/fsnotify v1.10.1 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.1 // indirect
-	github.com/go-json-experiment/json v1.27.2 // indirect
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-openapi/analysis v1.0.0 // indirect
 	github.com/go-openapi/errors v0.22.9 // indirect

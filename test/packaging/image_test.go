@@ -56,7 +56,7 @@ func TestDockerfileBuildsOurBinary(t *testing.T) {
 			t.Errorf("the Dockerfile does not contain %q", want)
 		}
 	}
-	// "FROM golang:1.26" must be able to build "go 1.26.0".
+	// "FROM golang:1.27" must be able to build "go 1.27.0".
 	builder := regexp.MustCompile(`FROM --platform=\$BUILDPLATFORM golang:(\d+\.\d+) `).FindStringSubmatch(dockerfile)
 	language := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(read(t, "go.mod"))
 	if builder == nil || language == nil || builder[1] != language[1] {

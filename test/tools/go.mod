@@ -2,7 +2,9 @@
 // that none of what they need enters the modules of the product or its tests.
 module github.com/gpu-binpacker/gpu-binpacker/test/tools
 
-go 1.26.0
+go 1.27.0
+
+toolchain go1.27.3
 
 tool (
 	github.com/golangci/golangci-lint/v2/cmd/golangci-lint
