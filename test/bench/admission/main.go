@@ -24,7 +24,9 @@ type options struct {
 	runs          int
 	timeout       time.Duration
 	binary        string
-	report        string
+	// against is another build of gpu-binpacker, measured in turns with binary.
+	against string
+	report  string
 	load          loadOptions
 }
 
@@ -56,6 +58,7 @@ func command(ctx context.Context, args []string) error {
 	set.IntVar(&o.runs, "runs", 5, "how often each system is measured; the medians count")
 	set.DurationVar(&o.timeout, "timeout", 4*time.Hour, "end after that time")
 	set.StringVar(&o.binary, "binary", "", "the gpu-binpacker to run; default: built from the repository")
+	set.StringVar(&o.against, "against", "", "another build of gpu-binpacker to measure in turns with it, instead of naive; prints the ratios of each pair of runs")
 	set.StringVar(&o.report, "report", "", "the file to write; default bin/reports/admission.json of the repository")
 	o.load.bind(set)
 	if err := set.Parse(args); err != nil {
@@ -119,7 +122,7 @@ func measureCluster(ctx context.Context, o options, shape *cluster.Shape, nodes 
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	systems, stop, err := startSystems(ctx, o.binary, dir, shape, nodes)
+	systems, stop, err := startSystems(ctx, map[string]string{ours: o.binary, against: o.against}, dir, shape, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +141,9 @@ func measureCluster(ctx context.Context, o options, shape *cluster.Shape, nodes 
 	}
 	for _, s := range systems {
 		results = append(results, summarize(runs[s.name], shape, nodes, s.name))
+	}
+	if o.against != "" {
+		writePairs(os.Stderr, runs[ours], runs[against])
 	}
 	return results, nil
 }

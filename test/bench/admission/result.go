@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
@@ -59,6 +60,21 @@ func writeTable(out io.Writer, results []result) error {
 			r.RequestsPerSecond, r.RequestsPerSecond/base.RequestsPerSecond, r.CPUMicrosPerRequest, r.CPUMicrosPerRequest/base.CPUMicrosPerRequest, dryRuns(r), r.Unpatched)
 	}
 	return table.Flush()
+}
+
+// writePairs prints what another build takes as parts of what ours takes, each run
+// compared with the run of ours just before.
+func writePairs(out io.Writer, own, other []loadResult) {
+	ratios := func(what string, value func(*loadResult) float64) {
+		var all []float64
+		for i := range own {
+			all = append(all, value(&other[i])/value(&own[i]))
+		}
+		fmt.Fprintf(out, "against ours, %s: median %.3f, range %.3f to %.3f\n", what, reports.Median(all), slices.Min(all), slices.Max(all))
+	}
+	ratios("CPU", func(l *loadResult) float64 { return l.CPUMicrosPerRequest })
+	ratios("p50", func(l *loadResult) float64 { return l.P50Micros })
+	ratios("p99", func(l *loadResult) float64 { return l.P99Micros })
 }
 
 // dryRuns says which reviews were dry runs.

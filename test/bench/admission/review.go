@@ -88,7 +88,7 @@ type checker struct {
 
 func (c *checker) wantPatch() bool {
 	// Ours gives pods that fit nowhere something else than a ranking.
-	return c.system == ours || c.system == naive && !c.shape.NothingFits
+	return c.system == ours || c.system == against || c.system == naive && !c.shape.NothingFits
 }
 
 // errUnpatched says that an answer has no patch though it should: ours on a machine

@@ -31,6 +31,8 @@ const (
 	ours  = "ours"
 	noop  = "noop"
 	naive = "naive"
+	// against is another build of ours.
+	against = "against"
 )
 
 // graceTime is what a load generator may take beyond the times that it was given.
@@ -45,8 +47,9 @@ type system struct {
 	*controlplane.Component
 }
 
-// startSystems starts the three servers for a cluster. stop ends them.
-func startSystems(ctx context.Context, binary, dir string, shape *cluster.Shape, nodes int) (systems []*system, stop func(), err error) {
+// startSystems starts the three servers for a cluster, builds of gpu-binpacker by name
+// among them. stop ends them.
+func startSystems(ctx context.Context, binaries map[string]string, dir string, shape *cluster.Shape, nodes int) (systems []*system, stop func(), err error) {
 	api, err := fakeapi.Start(dir)
 	if err != nil {
 		return nil, nil, err
@@ -69,14 +72,18 @@ func startSystems(ctx context.Context, binary, dir string, shape *cluster.Shape,
 	if err := fill(api, shape, nodes); err != nil {
 		return nil, nil, err
 	}
-	for _, name := range []string{noop, ours, naive} {
+	third := naive
+	if binaries[against] != "" {
+		third = against
+	}
+	for _, name := range []string{noop, ours, third} {
 		own := filepath.Join(dir, name)
 		if err := os.Mkdir(own, 0o700); err != nil {
 			return nil, nil, err
 		}
 		var s *system
-		if name == ours {
-			s, err = startOurs(ctx, binary, own, api.Kubeconfig(), shape, nodes)
+		if binary := binaries[name]; binary != "" {
+			s, err = startOurs(ctx, name, binary, own, api.Kubeconfig(), shape, nodes)
 		} else {
 			s, err = startOther(ctx, name, own, shape, nodes)
 		}
@@ -101,12 +108,12 @@ func fill(api *fakeapi.Server, shape *cluster.Shape, nodes int) error {
 	return err
 }
 
-func startOurs(ctx context.Context, binary, dir, kubeconfig string, shape *cluster.Shape, nodes int) (*system, error) {
+func startOurs(ctx context.Context, name, binary, dir, kubeconfig string, shape *cluster.Shape, nodes int) (*system, error) {
 	p, err := product.New(binary, dir, kubeconfig)
 	if err != nil {
 		return nil, err
 	}
-	s := &system{name: ours, port: p.Port, dir: dir, Component: p.Component}
+	s := &system{name: name, port: p.Port, dir: dir, Component: p.Component}
 	if err := p.Start(ctx); err != nil {
 		return s, err
 	}
