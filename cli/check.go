@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -15,9 +16,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/cli/check"
+	"github.com/gpu-binpacker/gpu-binpacker/cli/schedulerconfig"
 	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
+
+// schedulerConfigFlag is the flag of check that reads kube-scheduler's file.
+const schedulerConfigFlag = "scheduler-config"
 
 // checkFlags are those of the command check.
 type checkFlags struct {
@@ -153,6 +158,37 @@ func (f *checkFlags) print(w io.Writer, report check.Report) error {
 	if f.output.value == outputJSON {
 		return writeObject(w, outputJSON, report)
 	}
-	screen := terminal.ScreenOf(w)
-	return report.Table(w, check.Style{UTF8: screen.Unicode, Color: screen.Colour})
+	return report.Table(w, terminal.ScreenOf(w))
+}
+
+// describeScheduler prints what to set for the scheduler of a file.
+func (f *checkFlags) describeScheduler(cmd *cobra.Command) error {
+	cfg, err := config.Load(f.configuration.path, nil)
+	if err != nil {
+		return err
+	}
+	name := f.schedulerConfig
+	var data []byte
+	if name == "-" {
+		name = "standard input"
+		data, err = io.ReadAll(cmd.InOrStdin())
+	} else {
+		data, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s: %w", schedulerConfigFlag, err)
+	}
+	t, err := schedulerconfig.Translate(data, cfg.Resources)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if t.Where != "" {
+		name += ", " + t.Where
+	}
+	text, err := t.Text(name)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), text)
+	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
@@ -95,7 +96,7 @@ func checkCalls(ctx context.Context, c *cluster) verdict {
 		return warn("%d of %d calls failed since the API server started; these pods were created unchanged", counts.failed, counts.all).fix(fixes...)
 	}
 	if counts.all > 0 {
-		return ok("%s, %d failed", count(counts.all, "call"), counts.failed)
+		return ok("%s, %d failed", terminal.Count(counts.all, "call"), counts.failed)
 	}
 	pods, err := c.recent(ctx)
 	switch {
@@ -166,7 +167,7 @@ func checkRejections(ctx context.Context, c *cluster) verdict {
 		return unread("get /metrics of the API server", err)
 	}
 	if counts.refused > 0 {
-		return fail("%s refused since the API server started; this is a bug, please report it", count(counts.refused, "pod")).
+		return fail("%s refused since the API server started; this is a bug, please report it", terminal.Count(counts.refused, "pod")).
 			fix("# until it is fixed:",
 				"kubectl label namespaces -l "+config.LabelEnabled+"=true \\",
 				"  "+config.LabelEnabled+"-")

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -163,11 +164,11 @@ func unhealthy(t *testing.T) *bed {
 func TestTable(t *testing.T) {
 	for name, tc := range map[string]struct {
 		bed   *bed
-		style Style
+		style terminal.Screen
 	}{
-		"healthy.txt":         {healthy(t), Style{UTF8: true}},
-		"unhealthy.txt":       {unhealthy(t), Style{UTF8: true}},
-		"unhealthy-ascii.txt": {unhealthy(t), Style{}},
+		"healthy.txt":         {healthy(t), terminal.Screen{Unicode: true}},
+		"unhealthy.txt":       {unhealthy(t), terminal.Screen{Unicode: true}},
+		"unhealthy-ascii.txt": {unhealthy(t), terminal.Screen{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -176,14 +177,14 @@ func TestTable(t *testing.T) {
 			}
 			golden(t, name, out.Bytes())
 			for line := range strings.Lines(out.String()) {
-				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width {
+				if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > terminal.Columns {
 					t.Errorf("%d columns: %s", n, line)
 				}
 				if line = strings.TrimSuffix(line, "\n"); line != strings.TrimRight(line, " ") {
 					t.Errorf("blanks at the end of %q", line)
 				}
 			}
-			if !tc.style.UTF8 && strings.ContainsFunc(out.String(), func(r rune) bool { return r > 126 }) {
+			if !tc.style.Unicode && strings.ContainsFunc(out.String(), func(r rune) bool { return r > 126 }) {
 				t.Error("not ASCII")
 			}
 		})
@@ -193,7 +194,7 @@ func TestTable(t *testing.T) {
 func TestColors(t *testing.T) {
 	report := Report{Results: []Result{{Code: "GB101", Group: "Kubernetes", Title: "title", Level: Failure, Message: "message"}}}
 	var plain, colored bytes.Buffer
-	if err := errors.Join(report.Table(&plain, Style{}), report.Table(&colored, Style{Color: true})); err != nil {
+	if err := errors.Join(report.Table(&plain, terminal.Screen{}), report.Table(&colored, terminal.Screen{Colour: true})); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(colored.String(), "\x1b[31mFAIL\x1b[0m") || strings.Contains(plain.String(), "\x1b") {

@@ -16,6 +16,6 @@
 //   - namespaces.go: 4xx, who opted in
 //   - nodes.go: 4xx, GPU nodes and resource names
 //   - scheduler.go: 5xx, what is assumed of the scheduler, and other schedulers
-//   - karpenter.go, descheduler.go: 5xx, what may work against steering
+//   - surroundings.go: 5xx, Karpenter and the descheduler, which may work against steering
 //   - table.go: results for people
 package check

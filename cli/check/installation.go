@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -88,7 +89,7 @@ func checkMatchConditions(ctx context.Context, c *cluster) verdict {
 			return fail("matchConditions are not those of resources.names and resources.prefixes: some GPU pods are never sent to the webhook").fix(fixes...)
 		}
 	}
-	return ok("those of the configuration, %s and by prefix %d", count(len(cfg.Resources.Names), "name"), len(cfg.Resources.Prefixes))
+	return ok("those of the configuration, %s and by prefix %d", terminal.Count(len(cfg.Resources.Names), "name"), len(cfg.Resources.Prefixes))
 }
 
 func checkConfiguration(ctx context.Context, c *cluster) verdict {

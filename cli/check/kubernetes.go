@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
 )
@@ -114,5 +115,5 @@ func checkPermissions(ctx context.Context, c *cluster) verdict {
 			fix("# have an administrator install; what you may do:",
 				"kubectl auth can-i --list -n "+config.SystemNamespace)
 	}
-	return ok("get, create and patch on %s", count(len(installedKinds), "kind"))
+	return ok("get, create and patch on %s", terminal.Count(len(installedKinds), "kind"))
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -70,7 +71,7 @@ func checkOptedIn(ctx context.Context, c *cluster) verdict {
 	}
 	pods, err := c.pods(ctx)
 	if err != nil {
-		return ok("%s: %s", count(len(enabled), "namespace"), few(enabled)).detail("How many GPU pods they hold cannot be told: list pods is needed.")
+		return ok("%s: %s", terminal.Count(len(enabled), "namespace"), few(enabled)).detail("How many GPU pods they hold cannot be told: list pods is needed.")
 	}
 	cfg := c.assumed(ctx)
 	gpuPods, total := map[string]int{}, 0
@@ -84,7 +85,7 @@ func checkOptedIn(ctx context.Context, c *cluster) verdict {
 	for i, name := range enabled {
 		each[i] = fmt.Sprintf("%s (%d)", name, gpuPods[name])
 	}
-	return ok("%s with %s: %s", count(len(enabled), "namespace"), count(total, "GPU pod"), few(each))
+	return ok("%s with %s: %s", terminal.Count(len(enabled), "namespace"), terminal.Count(total, "GPU pod"), few(each))
 }
 
 // over tells whether a pod has ended.

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -42,12 +43,12 @@ func checkNodes(ctx context.Context, c *cluster) verdict {
 	}
 	offered := offeredGPUs(nodes, c.assumed(ctx).Resources)
 	if len(offered) == 0 {
-		return warn("none of %s offers a configured GPU resource; is the device plugin running, or are there no GPU nodes now?", count(len(nodes), "node")).
+		return warn("none of %s offers a configured GPU resource; is the device plugin running, or are there no GPU nodes now?", terminal.Count(len(nodes), "node")).
 			fix("# see Allocatable", "kubectl describe nodes")
 	}
 	var each []string
 	for _, name := range sortedKeys(offered) {
-		each = append(each, fmt.Sprintf("%d %s on %s", offered[name].units, name, count(offered[name].nodes, "node")))
+		each = append(each, fmt.Sprintf("%d %s on %s", offered[name].units, name, terminal.Count(offered[name].nodes, "node")))
 	}
 	return ok("%s", few(each))
 }
@@ -104,7 +105,7 @@ func checkResourceNames(ctx context.Context, c *cluster) verdict {
 	}
 	each := make([]string, len(names))
 	for i, name := range names {
-		each[i] = fmt.Sprintf("%s (%s)", name, count(unknown[name], "pod"))
+		each[i] = fmt.Sprintf("%s (%s)", name, terminal.Count(unknown[name], "pod"))
 	}
 	fixes := []string{"# in the configuration, then see GB303", "resources:", "  names:"}
 	for _, name := range append(slices.Clone(resources.Names), names...) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 )
 
 // Level says how much a result matters.
@@ -107,18 +109,4 @@ func unread(action string, err error) verdict {
 }
 
 // few joins names, and counts those beyond a handful.
-func few(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}
-
-// count writes a number with its noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
+func few(names []string) string { return terminal.Few(names, 5) }

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
@@ -39,7 +40,7 @@ func checkOtherSchedulers(ctx context.Context, c *cluster) verdict {
 	if len(placed) > 0 {
 		var each []string
 		for _, name := range sortedKeys(placed) {
-			each = append(each, fmt.Sprintf("%s (%s)", name, count(placed[name], "GPU pod")))
+			each = append(each, fmt.Sprintf("%s (%s)", name, terminal.Count(placed[name], "GPU pod")))
 		}
 		return warn("pods of %s are left alone", few(each)).
 			fix("# only if it is kube-scheduler with another profile, in the configuration:",

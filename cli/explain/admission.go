@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
@@ -76,7 +77,7 @@ func (a *Admission) decided() string {
 		for i, t := range a.Listed {
 			terms[i] = fmt.Sprintf("%s %d", t.Node, t.Weight)
 		}
-		return fmt.Sprintf("when created: steered to %s; weights: %s", a.Target, firstNames(terms, 4))
+		return fmt.Sprintf("when created: steered to %s; weights: %s", a.Target, terminal.Few(terms, 4))
 	case config.SteeringLate:
 		return "when created: nothing had room, so late steering, which names no node"
 	case config.SteeringDryRun:

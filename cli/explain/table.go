@@ -86,7 +86,7 @@ func (e *Explanation) predicted() string {
 	if len(names) == 1 {
 		return fmt.Sprintf("%s takes %s, with %d points%s", e.Scheduler, names[0], most, aside)
 	}
-	return fmt.Sprintf("%s takes one of %s, with %d points each%s", e.Scheduler, firstNames(names, 3), most, aside)
+	return fmt.Sprintf("%s takes one of %s, with %d points each%s", e.Scheduler, terminal.Few(names, 3), most, aside)
 }
 
 // String names the scheduler in a sentence.

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -57,14 +56,6 @@ func nameOf(name, generateName string) string {
 		return generateName + "*"
 	}
 	return name
-}
-
-// firstNames lists the first few names.
-func firstNames(names []string, few int) string {
-	if len(names) <= few {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 // namesWithin lists as many names as have room, one at least.

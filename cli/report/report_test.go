@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
 )
@@ -208,7 +209,7 @@ func TestTextFitsTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		for line := range strings.Lines(out.String()) {
-			if len(strings.TrimRight(line, "\n")) > width {
+			if len(strings.TrimRight(line, "\n")) > terminal.Columns {
 				t.Errorf("%s: %d characters: %s", name, len(line), line)
 			}
 		}

@@ -6,17 +6,16 @@ import (
 	"io"
 	"strings"
 	"time"
-)
 
-// width is that of a terminal that we write for.
-const width = 80
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
+)
 
 // WriteText writes the figures for a terminal of 80 columns.
 func (r *Report) WriteText(out io.Writer) error {
 	var b strings.Builder
 	writeWrapped(&b, "", r.Summary())
 	for _, t := range r.tables() {
-		label := width - 15*len(t.Columns)
+		label := terminal.Columns - 15*len(t.Columns)
 		fmt.Fprintf(&b, "\n%-*s", label, cut(t.Title, label-1))
 		for _, c := range t.Columns {
 			fmt.Fprintf(&b, "%15s", c)
@@ -84,22 +83,10 @@ func (r *Report) origin() string {
 
 // writeWrapped writes a paragraph, its further lines indented as far as the first.
 func writeWrapped(b *strings.Builder, first, text string) {
-	column := len(first)
-	b.WriteString(first)
-	for i, word := range strings.Fields(text) {
-		switch {
-		case i == 0:
-		case column+1+len(word) > width:
-			b.WriteString("\n" + strings.Repeat(" ", len(first)))
-			column = len(first)
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
+	for _, line := range terminal.Wrap(text, terminal.Columns-len(first)) {
+		b.WriteString(first + line + "\n")
+		first = strings.Repeat(" ", len(first))
 	}
-	b.WriteByte('\n')
 }
 
 func cut(text string, length int) string {

@@ -11,4 +11,5 @@
 //   - plugins.go: which plugins score, with which weights
 //   - args.go: the arguments of the plugins that our model knows
 //   - notes.go: what is not modelled
+//   - text.go: all of this as YAML to paste, with comments
 package schedulerconfig

@@ -8,6 +8,7 @@ import (
 
 	schedulerv1 "k8s.io/kube-scheduler/config/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
@@ -62,7 +63,7 @@ func (p *profileParts) spreading() []string {
 	switch {
 	case p.profile.Scheduler.DefaultConstraints == config.ConstraintsList:
 		return []string{fmt.Sprintf("PodTopologySpread, defaultConstraints: %s. Pods of ReplicaSets, StatefulSets and Services are spread by them, which outweighs packing. "+
-			"If each of them is ScheduleAnyway and packing matters more, set defaultConstraints: System; steered pods then lose them.", count(p.constraints, "constraint"))}
+			"If each of them is ScheduleAnyway and packing matters more, set defaultConstraints: System; steered pods then lose them.", terminal.Count(p.constraints, "constraint"))}
 	case p.args.spread != nil && p.args.spread.DefaultingType == schedulerv1.ListDefaulting && p.constraints == 0:
 		return []string{"PodTopologySpread, defaultingType: List without constraints. No administrator's constraint could get lost, so defaultConstraints stays System. " +
 			"The constraint without effect that steered pods then get also keeps kube-scheduler's opportunistic batching away from them, which reuses scores."}
@@ -163,12 +164,4 @@ func (p *profileParts) ignoredGPUs() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("NodeResourcesFit ignores %s when it filters. gpu-binpacker counts them all the same: nodes that are full by its count get no pods from it.", strings.Join(ignored, ", "))}
-}
-
-// count is a number and a noun.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -58,3 +58,11 @@ func Count(n int, noun string) string {
 
 // Decimal writes a number.
 func Decimal(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Few joins the first names, at most so many, and counts the others.
+func Few(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

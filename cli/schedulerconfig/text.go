@@ -1,57 +1,18 @@
-package cli
+package schedulerconfig
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/gpu-binpacker/gpu-binpacker/cli/schedulerconfig"
 	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
-	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
-// schedulerConfigFlag is the flag of check that reads kube-scheduler's file.
-const schedulerConfigFlag = "scheduler-config"
-
-// describeScheduler prints what to set for the scheduler of a file.
-func (f *checkFlags) describeScheduler(cmd *cobra.Command) error {
-	cfg, err := config.Load(f.configuration.path, nil)
-	if err != nil {
-		return err
-	}
-	name := f.schedulerConfig
-	var data []byte
-	if name == "-" {
-		name = "standard input"
-		data, err = io.ReadAll(cmd.InOrStdin())
-	} else {
-		data, err = os.ReadFile(name)
-	}
-	if err != nil {
-		return fmt.Errorf("--%s: %w", schedulerConfigFlag, err)
-	}
-	t, err := schedulerconfig.Translate(data, cfg.Resources)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	if t.Where != "" {
-		name += ", " + t.Where
-	}
-	text, err := schedulerText(name, &t)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(cmd.OutOrStdout(), text)
-	return err
-}
-
-// schedulerText is YAML to paste, with comments.
-func schedulerText(source string, t *schedulerconfig.Translation) (string, error) {
+// Text is YAML to paste into gpu-binpacker's configuration, with comments. source names the
+// file that was translated.
+func (t *Translation) Text(source string) (string, error) {
 	section, err := t.YAML()
 	if err != nil {
 		return "", err
@@ -64,7 +25,7 @@ func schedulerText(source string, t *schedulerconfig.Translation) (string, error
 		comment(&out, "For gpu-binpacker's configuration, from the "+source+". It replaces what stands under the same names there; what is left out has its default.")
 		out.Write(section)
 	}
-	for _, remark := range schedulerRemarks(t) {
+	for _, remark := range t.remarks() {
 		out.WriteString("#\n")
 		comment(&out, remark)
 	}
@@ -78,8 +39,8 @@ func schedulerText(source string, t *schedulerconfig.Translation) (string, error
 	return out.String(), nil
 }
 
-// schedulerRemarks say which pods the section is about.
-func schedulerRemarks(t *schedulerconfig.Translation) []string {
+// remarks say which pods the section is about.
+func (t *Translation) remarks() []string {
 	var out []string
 	if len(t.SchedulerNames) > 1 {
 		out = append(out, fmt.Sprintf("The profiles %s are alike, so pods of all of them are steered.", strings.Join(t.SchedulerNames, ", ")))
