@@ -13,10 +13,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
@@ -54,7 +56,11 @@ func startSystems(ctx context.Context, binaries map[string]string, dir string, s
 	if err != nil {
 		return nil, nil, err
 	}
+	changing, stopChanges := context.WithCancel(ctx)
+	var changes sync.WaitGroup
 	stop = func() {
+		stopChanges()
+		changes.Wait()
 		for _, s := range systems {
 			if err := s.Kill(); err != nil {
 				fmt.Fprintln(os.Stderr, err)
@@ -94,7 +100,25 @@ func startSystems(ctx context.Context, binaries map[string]string, dir string, s
 			return nil, nil, err
 		}
 	}
+	changes.Go(func() { changePods(changing, api, shape) })
 	return systems, stop, nil
+}
+
+// changeInterval is the time between two changes of a pod: a tenth of what happens in the
+// cluster of bench/scale, and enough for whatever the index does only with an event.
+const changeInterval = 100 * time.Millisecond
+
+// changePods changes a pod again and again, until the context ends.
+func changePods(ctx context.Context, api *fakeapi.Server, shape *cluster.Shape) {
+	var pod *corev1.Pod
+	shape.Pods(0, func(p *corev1.Pod) { pod = p })
+	wait.UntilWithContext(ctx, func(context.Context) {
+		pod = pod.DeepCopy() // the server keeps the one that it was given
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "changed", time.Now().String())
+		if err := api.Set(pod); err != nil {
+			fmt.Fprintln(os.Stderr, "changing a pod:", err)
+		}
+	}, changeInterval)
 }
 
 // fill puts the cluster into the fake API server.
