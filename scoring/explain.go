@@ -64,6 +64,9 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 	q.AllNodes = true
 	d, v := s.look(ctx, q)
 	e := Explanation{Decision: d}
+	if d.Reason == steering.ReasonTimeout {
+		return e
+	}
 	user, _, reason := nodes.UserPreferences(q.Pod)
 	if reason != steering.ReasonNone {
 		return e

@@ -44,7 +44,7 @@ func (s *Scorer) Search(ctx context.Context, v *index.View, q *index.Query, all 
 // nodes they lack, for the tests.
 func (s *Scorer) Segments(ctx context.Context, v *index.View, q *index.Query) (count, uncovered int) {
 	f, _ := s.feasible(ctx, v, q, bestOnly)
-	all := s.newSegments(v, v.Pool.Tree.Len())
+	all := s.newSegments(v, v.Pool.Entries.Len())
 	for _, c := range s.rank(f, v) {
 		all.cover(c.Slot)
 	}

@@ -20,8 +20,13 @@ func (s *Scorer) Predict(pod *corev1.Pod) ([]scheduler.Points, steering.Reason) 
 	if reason != steering.ReasonNone {
 		return nil, reason
 	}
-	v := s.index.Look(q)
-	f, reason := s.feasible(context.Background(), &v, q, allNodes)
+	q.AllNodes = true
+	ctx := context.Background()
+	v, err := s.index.Look(ctx, q)
+	if err != nil {
+		return nil, steering.ReasonTimeout
+	}
+	f, reason := s.feasible(ctx, &v, q, allNodes)
 	m := scheduler.NewModel(&s.cfg.Scheduler, s.version.Current()[0], q.Pod, q.Demand, v.Images, v.Nodes)
 	var mostPreferred int64
 	for i := range f.candidates {

@@ -125,7 +125,7 @@ func rankOf(t *testing.T, c *clustertest.Cluster, pod *corev1.Pod) []string {
 		t.Fatal(err)
 	}
 	q := c.QueryOf(pod)
-	v := c.View(q)
+	v := c.MustView(t, q)
 	f, _ := c.Search(t.Context(), &v, q, true)
 	return f.Ranked
 }

@@ -1,6 +1,7 @@
 package scoring
 
 import (
+	"cmp"
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,7 +112,10 @@ func (s *Scorer) Decide(ctx context.Context, r Request) Decision {
 		return d
 	}
 	for range optimisticTries {
-		v := s.index.View(q)
+		v, err := s.index.View(ctx, q)
+		if err != nil {
+			return tooLate(q)
+		}
 		d := s.decideOn(ctx, &v, q)
 		if d.Reason == steering.ReasonNothingFits && v.Held && !q.GiveUp {
 			q.GiveUp = true // the last room is not held for others
@@ -144,15 +148,20 @@ func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
 
 // look decides without changing anything, and returns the view that the decision is about.
 func (s *Scorer) look(ctx context.Context, q *index.Query) (Decision, index.View) {
-	v := s.index.Look(q)
+	v, err := s.index.Look(ctx, q)
+	if err != nil {
+		return tooLate(q), v
+	}
 	d := s.decideOn(ctx, &v, q)
 	if d.Reason == steering.ReasonNothingFits && v.Held && !q.GiveUp {
 		q.GiveUp = true // the last room is not held for others
-		v = s.index.Look(q)
-		d = s.decideOn(ctx, &v, q)
+		return s.look(ctx, q)
 	}
 	return d, v
 }
+
+// tooLate is the decision about a pod that got no view of the index in time.
+func tooLate(q *index.Query) Decision { return Decision{Reason: steering.ReasonTimeout, UID: q.UID} }
 
 // reserve reserves what a decision says, if decisions are to be carried out. It returns
 // false when the target was taken meanwhile.
@@ -175,7 +184,7 @@ func (s *Scorer) decideLocked(ctx context.Context, q *index.Query) (d Decision) 
 		return reservationOf(q, &d)
 	})
 	if err != nil {
-		return Decision{Reason: steering.ReasonTimeout, UID: d.UID}
+		return Decision{Reason: steering.ReasonTimeout, UID: cmp.Or(d.UID, q.UID)}
 	}
 	return d
 }

@@ -244,7 +244,7 @@ func TestViewStays(t *testing.T) {
 	c := clustertest.New(t, nil, clustertest.GPUNode("a", clustertest.List(clustertest.NVIDIA, "8")), clustertest.GPUNode("b", clustertest.List(clustertest.NVIDIA, "8")))
 	pod := clustertest.GPUPod("new", clustertest.List(clustertest.NVIDIA, "1"))
 	q := c.QueryOf(pod)
-	v := c.View(q)
+	v := c.MustView(t, q)
 	before := c.OnView(t.Context(), &v, q)
 	c.SetPod(clustertest.GPUPod("p", clustertest.List(clustertest.NVIDIA, "5"), clustertest.On("b")))
 	c.DeleteNode("a")

@@ -111,7 +111,7 @@ type search struct {
 func (s *Scorer) newSearch(ctx context.Context, v *index.View, filter *nodes.Filter, user *nodeaffinity.PreferredSchedulingTerms, e extent) *search {
 	q := &search{
 		ctx: ctx, s: s, v: v, filter: filter, user: user, extent: e,
-		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.Pool.Tree.Len()),
+		limit: s.cfg.Weights.MaxTerms, segments: s.newSegments(v, v.Pool.Entries.Len()),
 		f: found{complete: e == allNodes},
 	}
 	q.f.candidates = slices.Grow(*candidateLists.Get().(*[]candidate), q.limit+q.segments.total())
@@ -150,7 +150,7 @@ func (q *search) run() {
 	if q.v.OwnState != nil {
 		q.consider(q.v.OwnState)
 	}
-	q.v.Pool.Tree.Ascend(func(e pool.Entry) bool { return q.visit(e.State) && !q.headFull() })
+	q.v.Pool.Entries.Ascend(func(e pool.Entry) bool { return q.visit(e.State) && !q.headFull() })
 	if q.headFull() && !q.timeout {
 		q.findTail()
 		return

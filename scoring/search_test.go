@@ -23,7 +23,7 @@ func TestEarlyEndChangesNothing(t *testing.T) {
 		c := randomCluster(t, random)
 		pod := randomIncoming(random)
 		q := c.QueryOf(pod)
-		v := c.View(q)
+		v := c.MustView(t, q)
 		early, reason := c.Search(t.Context(), &v, q, false)
 		all, wantReason := c.Search(t.Context(), &v, q, true)
 		if reason != wantReason {

@@ -77,7 +77,7 @@ func (s *segments) cover(slot int) {
 // tail returns the best candidates of each segment of the scheduler's node order
 // that has not enough in the head, best first.
 func (s *Scorer) tail(f found, v *index.View, head []candidate) []candidate {
-	segments := s.newSegments(v, max(len(f.candidates), v.Pool.Tree.Len()))
+	segments := s.newSegments(v, max(len(f.candidates), v.Pool.Entries.Len()))
 	if segments.length == 0 {
 		return nil
 	}

@@ -114,7 +114,7 @@ func TestTailReachesEveryPool(t *testing.T) {
 		}
 		pod := clustertest.GPUPod("new", clustertest.List(clustertest.NVIDIA, "1", "cpu", "8", "memory", "64Gi"))
 		q := c.QueryOf(pod)
-		v := c.View(q)
+		v := c.MustView(t, q)
 		segments, uncovered := c.Segments(t.Context(), &v, q)
 		if segments == 0 || uncovered > 0 {
 			t.Errorf("%d pools: %d of %d segments have no listed node", pools, uncovered, segments)

@@ -88,6 +88,10 @@ func RegisterIndex(registry prometheus.Registerer, ix *index.Index) {
 		Name: "gpu_binpacker_index_negative_usage_total",
 		Help: "How often more was given back of a node than was taken. More than 0 is a bug.",
 	}, func() float64 { return float64(ix.Negatives()) }))
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "gpu_binpacker_scanned_decisions_total",
+		Help: "Decisions that went through all nodes, since the pod was of a new kind and its namespace had its share of what is kept for kinds of pods.",
+	}, func() float64 { return float64(ix.Scanned()) }))
 	registerLandings(registry, ix)
 	registry.MustRegister(occupancyCollector{func() []nodes.Occupancy {
 		if !ix.Synced() {

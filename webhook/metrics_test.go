@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 )
@@ -73,6 +75,7 @@ func TestRegisterIndex(t *testing.T) {
 	want := map[string]float64{
 		"gpu_binpacker_index_nodes": 3, "gpu_binpacker_index_pods": 2, "gpu_binpacker_index_reservations": 0,
 		"gpu_binpacker_index_synced": 1, "gpu_binpacker_index_last_event_timestamp_seconds": 0, "gpu_binpacker_index_negative_usage_total": 0, "gpu_binpacker_waiting_pods": 0,
+		"gpu_binpacker_scanned_decisions_total": 0,
 		where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
 	}
 	check(want)
@@ -99,6 +102,14 @@ func TestRegisterIndex(t *testing.T) {
 	want["gpu_binpacker_index_last_event_timestamp_seconds"] = float64(bed.clock.Unix())
 	check(want)
 
+	for i := range pool.MaxPools { // each of a kind of its own; there is a pool of the pod before
+		raw := strings.Replace(gpuPod, `"spec":{`, fmt.Sprintf(`"spec":{"tolerations":[{"key":"t%d"}],`, i), 1)
+		bed.Handle(t.Context(), podCreate([]byte(raw)))
+	}
+	if got := indexMetrics(t, bed.registry)["gpu_binpacker_scanned_decisions_total"]; got != 1 {
+		t.Errorf("%v scans for one kind more than there are pools", got)
+	}
+
 	empty, err := index.New(config.Default(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +132,7 @@ func indexMetrics(t *testing.T, registry *prometheus.Registry) map[string]float6
 	values := map[string]float64{}
 	for _, family := range families {
 		name := family.GetName()
-		if !strings.HasPrefix(name, "gpu_binpacker_index_") && !strings.HasSuffix(name, "_pods") && !strings.HasSuffix(name, "_pods_total") {
+		if !strings.HasPrefix(name, "gpu_binpacker_index_") && !strings.HasSuffix(name, "_pods") && !strings.HasSuffix(name, "_pods_total") && !strings.HasPrefix(name, "gpu_binpacker_scanned_") {
 			continue
 		}
 		for _, metric := range family.GetMetric() {

@@ -284,4 +284,29 @@ func (c *Cluster) QueryOf(pod *corev1.Pod) *index.Query {
 
 // KeepsPool tells whether the index has a pool for pods of this kind: without one, a
 // look takes the states of all nodes along.
-func (c *Cluster) KeepsPool(pod *corev1.Pod) bool { return c.Look(c.QueryOf(pod)).All == nil }
+func (c *Cluster) KeepsPool(pod *corev1.Pod) bool {
+	v, err := c.Look(context.Background(), c.QueryOf(pod))
+	return err == nil && v.All == nil
+}
+
+// MustView is View, which cannot fail here.
+func (c *Cluster) MustView(t testing.TB, q *index.Query) index.View {
+	t.Helper()
+	return must(t)(c.View(t.Context(), q))
+}
+
+// MustLook is Look, which cannot fail here.
+func (c *Cluster) MustLook(t testing.TB, q *index.Query) index.View {
+	t.Helper()
+	return must(t)(c.Look(t.Context(), q))
+}
+
+func must(t testing.TB) func(index.View, error) index.View {
+	return func(v index.View, err error) index.View {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}

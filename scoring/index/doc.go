@@ -15,6 +15,8 @@
 //   - landings.go: where steered pods went
 //   - unsteered.go: GPU pods that appear without a decision of ours
 //   - view.go: what a decision looks at, and its reservation
+//   - kinds.go: the pool that it goes by, known or new
+//   - turns.go: who goes through all nodes for a new one, and when
 //   - look.go: the same without changing anything
 //   - sizes.go: the index for people and metrics
 //
@@ -27,6 +29,8 @@
 //	View.Pool               two copy-on-write trees, cloned    a clone never changes; the index
 //	                        for readers, shared until the      makes another one at the next
 //	                        next change                        change
+//	  of a pool not kept    the pool's own lists               only this reader has the pool
+//	states of a new pool    a list, copied                     the copy belongs to its maker
 //	View.Latest             a slice of atomic pointers,        each pointer is swapped as a
 //	                        replaced when it has to grow       whole; readers find now's state
 //	View.Images             a map, lent: copied before the     the lent one is not written to
@@ -38,4 +42,6 @@
 //	cfg, now, observers     set before the first event         never written to later
 //	reducer                 caches with locks of their own     taken before the index's lock,
 //	                                                           never under it
+//	turns                   semaphores and a lock              waited for before the index's
+//	                                                           lock, never under it
 package index

@@ -20,6 +20,7 @@ import (
 const (
 	BurstDecisions = burstDecisions
 	MaxPerDecision = maxPerDecision
+	MaxBehind      = maxBehind
 )
 
 // Unsync makes the index one that was just started.
@@ -98,7 +99,7 @@ func (ix *Index) Leaks() map[string]int {
 		counts = 1
 	}
 	return map[string]int{
-		"states": len(ix.usage.states), "positions": len(ix.usage.position), "expiries": len(ix.expiries),
+		"turns": len(ix.turns.lines), "states": len(ix.usage.states), "positions": len(ix.usage.position), "expiries": len(ix.expiries),
 		"targets": len(ix.ledger.targets), "expected": len(ix.ledger.expected), "images": len(ix.images.table),
 		"CPU or memory counts": counts, "pods that may be refused": len(ix.backoffs.pending), "pending pods": len(ix.unsteered.seen),
 	}
@@ -112,10 +113,23 @@ func (ix *Index) PerGPU() nodes.Companions {
 }
 
 // Pools returns the pools, their order and what they are made of.
-func (ix *Index) Pools() (pools map[pool.Kind]*pool.Pool, key nodes.KeyFunc, states []*nodes.State, latest pool.Latest) {
+func (ix *Index) Pools() (pools map[pool.Kind]*pool.Pool, by pool.Ordering, states []*nodes.State, latest pool.Latest) {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return maps.Clone(ix.pools.ByKind), ix.pools.Key, slices.Clone(ix.usage.list), ix.usage.latest
+	return maps.Clone(ix.pools.ByKind), ix.pools.Ordering, slices.Clone(ix.usage.list), ix.usage.latest
+}
+
+// Waiting is how many of each namespace wait for a turn or have it.
+func (ix *Index) Waiting() map[string]int {
+	ix.turns.mu.Lock()
+	defer ix.turns.mu.Unlock()
+	waiting := map[string]int{}
+	for namespace, l := range ix.turns.lines {
+		for _, n := range l.kinds {
+			waiting[namespace] += n
+		}
+	}
+	return waiting
 }
 
 // DescribePools is another text when a pool was made, dropped or asked for.

@@ -29,6 +29,9 @@ type Index struct {
 	lastEvent atomic.Int64
 	// reducer has locks of its own, since objects are reduced before the index is locked.
 	reducer *reduced.Reducer
+	// turns are those of decisions whose kind of pods has no pool. They have a lock of
+	// their own, which is never taken under the index's.
+	turns *turns
 
 	mu           sync.Mutex // guards all below
 	usage        *usage
@@ -44,6 +47,8 @@ type Index struct {
 	unsteered    unsteered
 	// landed are steered pods that got their node, of which the observers are to be told.
 	landed []Landed
+	// scanned counts decisions by a pool that was not kept.
+	scanned int
 }
 
 // New returns an empty index. The clock is for tests; nil means time.Now.
@@ -57,6 +62,7 @@ func New(cfg config.Configuration, now func() time.Time) (*Index, error) {
 	}
 	ix := &Index{
 		cfg: cfg, reducer: reducer, Now: now,
+		turns:     newTurns(cfg.Server.MaxConcurrentRequests / waitingShare),
 		pools:     pool.New(cfg.Ranking),
 		images:    images{table: scheduler.Images{}},
 		backoffs:  newBackoffs(cfg.Nodes.Backoff),

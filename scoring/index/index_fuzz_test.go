@@ -76,7 +76,7 @@ func (w *world) checkSums() {
 // checkPools checks that every pool is as if it had just been made.
 func (w *world) checkPools() {
 	w.t.Helper()
-	pools, key, states, latest := w.Pools()
+	pools, by, states, latest := w.Pools()
 	for _, s := range states {
 		if latest[s.Slot].Load() != s {
 			w.t.Fatalf("the latest state of %s is not its state", s.Name)
@@ -87,7 +87,11 @@ func (w *world) checkPools() {
 		if !decided {
 			w.t.Fatalf("no decision was about pods of the kind %+v", kind)
 		}
-		fresh, kept := pool.Make(kind, example.Pod, example.Demand, key, states).View(), p.View()
+		made, err := pool.Make(w.t.Context(), kind, example.Pod, example.Demand, by, latest.AppendTo(nil))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		fresh, kept := made.View(), p.View()
 		if diff := cmp.Diff(describePool(fresh, latest), describePool(kept, latest)); diff != "" {
 			w.t.Fatalf("pool %+v differs from a new one (-new +kept):\n%s", kind, diff)
 		}
@@ -100,7 +104,7 @@ func (w *world) checkPools() {
 
 func describePool(p pool.View, latest pool.Latest) []string {
 	var out []string
-	p.Tree.Ascend(func(e pool.Entry) bool {
+	p.Entries.Ascend(func(e pool.Entry) bool {
 		out = append(out, fmt.Sprintf("%s key %+v used %+v", e.State.Name, e.Key, e.State.Used))
 		return true
 	})
@@ -168,8 +172,11 @@ func (w *world) decideOne() {
 	pod := w.newPod("request")
 	request := scoring.Request{Pod: pod, Namespace: pod.Namespace, UID: w.uid(), FirstUID: w.uid(), DryRun: w.next()%4 == 0}
 	w.noteKind(pod)
-	before := w.Size().Reservations
-	d := w.Decide(w.t.Context(), request)
+	before, ctx := w.Size().Reservations, w.t.Context()
+	if !request.DryRun { // which is about what was there before
+		ctx = w.changesMeanwhile()
+	}
+	d := w.Decide(ctx, request)
 	if request.DryRun && w.Size().Reservations != before {
 		w.t.Fatalf("a dry run moved the reservations from %d to %d", before, w.Size().Reservations)
 	}
@@ -251,7 +258,7 @@ func TestCopiesInTwoNamespaces(t *testing.T) {
 	asked, _ := demand.Of(pod, c.Config.Resources)
 	slow := scoring.Request{Pod: pod, Namespace: "team", UID: "u1", FirstUID: "copied"}
 	query := &index.Query{Pod: pod, Demand: &asked, Namespace: slow.Namespace, UID: slow.UID, FirstUID: slow.FirstUID}
-	v := c.View(query)
+	v := c.MustView(t, query)
 	if first := c.Decide(t.Context(), scoring.Request{Pod: pod, Namespace: "other", UID: "u2", FirstUID: "copied"}); first.UID != "copied" {
 		t.Fatalf("the first copy goes by %s", first.UID)
 	}

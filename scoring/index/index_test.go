@@ -91,8 +91,8 @@ func TestIndexIgnoresHeartbeats(t *testing.T) {
 	incoming := clustertest.GPUPod("new", clustertest.List(clustertest.NVIDIA, "1"))
 	asked, _ := demand.Of(incoming, c.Config.Resources)
 	seen := func() any {
-		v := c.View(&index.Query{Pod: incoming, Demand: &asked, Namespace: incoming.Namespace})
-		return v.Pool.Tree
+		v := c.MustView(t, &index.Query{Pod: incoming, Demand: &asked, Namespace: incoming.Namespace})
+		return v.Pool.Entries
 	}
 	before := seen()
 	beat := node.DeepCopy()

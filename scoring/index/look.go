@@ -1,6 +1,7 @@
 package index
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -13,36 +14,62 @@ import (
 
 // Look returns the view of a decision that reserves nothing. Nothing in the index changes:
 // what is over, and the held room that the query gives up, are taken away in the view
-// alone, and a pool that there is not yet is made for the view alone.
-func (ix *Index) Look(q *Query) View {
-	ix.mu.Lock()
-	now, kind := ix.Now(), pool.KindOf(q.Pod, q.Demand)
-	v := ix.viewOf(q, now)
-	if v.Key == nil {
-		v.Key = nodes.NewKey(ix.cfg.Ranking, ix.ledger.perGPU.Median())
+// alone, and a pool that there is not yet is made for the view alone, also for a pod that is
+// pinned to one node if the query asks for all nodes. The error is that of View.
+func (ix *Index) Look(ctx context.Context, q *Query) (View, error) {
+	if err := ctx.Err(); err != nil {
+		return View{}, err
 	}
-	gone, known := ix.goneAt(now), ix.pools.ByKind[kind]
+	if nodes.IsPinned(q.Pod) && !q.AllNodes {
+		v, _, _ := ix.glance(q, false)
+		return v, nil
+	}
+	q.kind = pool.KindOf(q.Pod, q.Demand)
+	if v, _, kept := ix.glance(q, q.AllNodes); kept {
+		return v, nil
+	}
+	mine, err := ix.turns.take(ctx, q.Namespace, want{look: q})
+	if err != nil {
+		return View{}, err
+	}
+	defer mine.end()
+	v, gone, kept := ix.glance(q, true)
+	if kept {
+		return v, nil
+	}
+	return v, v.makePool(ctx, q, gone)
+}
+
+// glance returns the view with the pool that is kept for the query's kind, if it is as it
+// should be, and else one without a pool, and what is to be taken away. All nodes are in it
+// if that is asked for.
+func (ix *Index) glance(q *Query, all bool) (v View, gone []charge, kept bool) {
+	ix.mu.Lock()
+	defer ix.unlock()
+	now := ix.Now()
+	v = ix.viewOf(q, now)
+	if v.Key == nil {
+		v.Ordering = pool.NewOrdering(ix.cfg.Ranking, ix.ledger.perGPU.Median())
+	}
+	gone = ix.goneAt(now)
 	if r, ok := ix.reservations.byUID[v.UID]; ok && !now.Before(r.until) {
 		v.Own = nil // it is among what is gone
 	}
 	if q.GiveUp {
 		gone = append(gone, ix.replicas.inTheWay(q.Demand)...)
 	}
-	own := known == nil || len(gone) > 0
-	if own || q.AllNodes {
+	if all {
 		v.All = slices.Clone(ix.usage.list)
 	}
-	if !own {
-		v.Pool = known.View()
-		if v.Own != nil {
-			v.setOwn(known, ix.usage.of(v.Own.Node))
-		}
+	known := ix.pools.ByKind[q.kind]
+	if known == nil || len(gone) > 0 {
+		return v, gone, false
 	}
-	ix.unlock()
-	if own {
-		v.makePool(kind, q, gone)
+	v.Pool = known.View()
+	if v.Own != nil {
+		v.setOwn(known, ix.usage.of(v.Own.Node))
 	}
-	return v
+	return v, nil, true
 }
 
 // goneAt returns what still counts, but is over at now.
@@ -69,9 +96,8 @@ func (ix *Index) goneAt(now time.Time) (gone []charge) {
 }
 
 // makePool makes the pool of a view, of the states of all nodes without what is gone.
-func (v *View) makePool(kind pool.Kind, q *Query, gone []charge) {
+func (v *View) makePool(ctx context.Context, q *Query, gone []charge) error {
 	place := make(map[string]int, len(v.All))
-	v.Latest = make(pool.Latest, len(v.Latest))
 	for i, s := range v.All {
 		place[s.Name] = i
 	}
@@ -80,15 +106,22 @@ func (v *View) makePool(kind pool.Kind, q *Query, gone []charge) {
 			v.All[i] = v.All[i].Without(c.load)
 		}
 	}
+	states := make([]*nodes.State, len(v.Latest))
+	v.Latest = make(pool.Latest, len(v.Latest))
 	for _, s := range v.All {
+		states[s.Slot] = s
 		v.Latest[s.Slot].Store(s)
 	}
-	p := pool.Make(kind, q.Pod, q.Demand, v.Key, v.All)
+	p, err := pool.Make(ctx, q.kind, q.Pod, q.Demand, v.Ordering, states)
+	if err != nil {
+		return err
+	}
 	v.Pool = p.View()
 	if v.Own == nil {
-		return
+		return nil
 	}
 	if i, ok := place[v.Own.Node]; ok {
 		v.setOwn(p, v.All[i])
 	}
+	return nil
 }

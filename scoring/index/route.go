@@ -66,7 +66,7 @@ func (r *route) nextWithRoom(listed []string, l demand.Load) (name string) {
 	if p == nil {
 		return ""
 	}
-	p.Tree.Ascend(func(e pool.Entry) bool {
+	p.Ascend(func(e pool.Entry) bool {
 		visited++
 		if nodes.HasRoom(e.State, l.Requests) {
 			name = e.State.Name

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -27,6 +28,9 @@ type Query struct {
 	GiveUp bool
 	// AllNodes asks for a view with the states of all nodes.
 	AllNodes bool
+	// kind is the pod's; own is the pool that was made for it and not kept.
+	kind pool.Kind
+	own  *pool.Pool
 }
 
 // View is what one decision looks at. It stays as it is whatever happens next, except
@@ -36,11 +40,11 @@ type View struct {
 	UID types.UID
 	now time.Time
 	// Pool are the nodes that the pod may go to; it is empty for a pod that is pinned to
-	// one node, since each such pod would be a kind of its own. Key is their order. Own is
-	// the pod's own reservation, if it has one, which does not count against it; OwnState
-	// is its node without it, nil if the pod may not go there.
-	Pool     pool.View
-	Key      nodes.KeyFunc
+	// one node, since each such pod would be a kind of its own. Ordering is their order.
+	// Own is the pod's own reservation, if it has one, which does not count against it;
+	// OwnState is its node without it, nil if the pod may not go there.
+	Pool pool.View
+	pool.Ordering
 	Latest   pool.Latest
 	Own      *charge
 	OwnState *nodes.State
@@ -63,11 +67,11 @@ type View struct {
 // InBackoff tells whether a node is no candidate for now.
 func (v *View) InBackoff(name string) bool { return isHeld(v.backoff, name, v.now) }
 
-// View returns what a decision looks at after which room is reserved.
-func (ix *Index) View(q *Query) View {
-	ix.mu.Lock()
-	defer ix.unlock()
-	return ix.view(q)
+// View returns what a decision looks at after which room is reserved. The error is that of
+// the context, or says that too many pods of the namespace wait for a view.
+func (ix *Index) View(ctx context.Context, q *Query) (v View, err error) {
+	err = ix.withPool(ctx, q, func(p *pool.Pool) { v = ix.view(q, p) })
+	return v, err
 }
 
 // Reserve makes the reservations say what a decision says. It returns false when the
@@ -80,30 +84,23 @@ func (ix *Index) Reserve(ctx context.Context, r *Reservation) (bool, error) {
 }
 
 // ReserveLocked decides and reserves while nobody else can. decide must not call methods
-// of the index.
+// of the index. The error is that of View.
 func (ix *Index) ReserveLocked(ctx context.Context, q *Query, decide func(*View) *Reservation) error {
-	ix.mu.Lock()
-	defer ix.unlock()
-	v := ix.view(q)
-	_, err := ix.reserve(ctx, decide(&v))
-	return err
+	var late error
+	err := ix.withPool(ctx, q, func(p *pool.Pool) {
+		v := ix.view(q, p)
+		_, late = ix.reserve(ctx, decide(&v))
+	})
+	return cmp.Or(err, late)
 }
 
-// view ends what is over, gives up held room if the query says so, and keeps the pool that
-// it makes.
-func (ix *Index) view(q *Query) View {
-	now := ix.Now()
-	ix.expire(now)
-	ix.pools.RenewKey(now, ix.ledger.perGPU.Median)
-	if nodes.IsPinned(q.Pod) {
-		return ix.viewOf(q, now)
+// view returns a view of a pool, which is nil for a pod that is pinned to one node.
+func (ix *Index) view(q *Query, p *pool.Pool) View {
+	v := ix.viewOf(q, ix.Now())
+	if p == nil {
+		return v
 	}
-	p := ix.pools.Get(q.Pod, q.Demand, ix.usage.list)
-	if q.GiveUp {
-		ix.replicas.giveUpFor(p, q.Demand)
-	}
-	v := ix.viewOf(q, now)
-	v.Pool = p.View()
+	v.Pool, v.Ordering = p.View(), p.Ordering
 	if v.Own != nil {
 		v.setOwn(p, ix.usage.of(v.Own.Node))
 	}
@@ -120,7 +117,7 @@ func (v *View) setOwn(p *pool.Pool, s *nodes.State) {
 // viewOf returns a view without a pool.
 func (ix *Index) viewOf(q *Query, now time.Time) View {
 	v := View{
-		now: now, Key: ix.pools.Key, Latest: ix.usage.latest, Nodes: len(ix.usage.list), Images: ix.images.lend(),
+		now: now, Ordering: ix.pools.Ordering, Latest: ix.usage.latest, Nodes: len(ix.usage.list), Images: ix.images.lend(),
 		NodeOrder: ix.usage.nodeOrder(), backoff: ix.backoffs.until, Held: len(ix.replicas.held) > 0,
 		UnknownResource: ix.usage.asksForUnknown(q.Demand),
 	}

@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"time"
@@ -51,7 +52,16 @@ func chosen[T any](w *world, values ...T) T { return values[w.next()%len(values)
 
 // event is one event or decision.
 func (w *world) event() {
-	switch w.next() % 12 {
+	if kind := w.next() % 12; kind < 10 {
+		w.change(kind)
+	} else {
+		w.decideOne()
+	}
+}
+
+// change is an event of one of ten kinds.
+func (w *world) change(kind int) {
+	switch kind {
 	case 0, 1:
 		node := w.newNode()
 		w.nodeObjects[node.Name] = node
@@ -68,11 +78,18 @@ func (w *world) event() {
 		namespace, enabled := chosen(w, "team", "other"), w.next()%2 == 0
 		w.namespaceObjects[namespace] = enabled
 		w.SetNamespace(namespace, enabled)
-	case 9:
-		w.relist()
 	default:
-		w.decideOne()
+		w.relist()
 	}
+}
+
+// changesMeanwhile is a context with which a few events come while a pool is made.
+func (w *world) changesMeanwhile() context.Context {
+	return whileMaking{w.t.Context(), func() {
+		for range w.next() % 4 {
+			w.change(w.next() % 10)
+		}
+	}}
 }
 
 func (w *world) nodeName() string { return "n" + strconv.Itoa(w.next()%4) }

@@ -70,10 +70,15 @@ func (f *Filter) CheckNode(s *State) (Reason, error) {
 	if matches, err := f.Matches(s); err != nil || !matches {
 		return Affinity, err
 	}
-	if !f.tolerates(s.Object.Spec.Taints) {
+	if !f.AcceptsMatching(s) {
 		return Tainted, nil
 	}
 	return Feasible, nil
+}
+
+// AcceptsMatching is CheckNode for a node that has the GPUs and Matches.
+func (f *Filter) AcceptsMatching(s *State) bool {
+	return s.Out() == Feasible && f.tolerates(s.Object.Spec.Taints)
 }
 
 // Out tells why nothing at all should be packed onto the node.

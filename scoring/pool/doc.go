@@ -5,7 +5,10 @@
 // Files in reading order:
 //
 //   - pools.go: START HERE, the pools of the kinds seen lately
+//   - shares.go: how many of them a namespace has when there is no more room
 //   - pool.go: one pool
+//   - make.go: how it is made without keeping others waiting
+//   - sorted.go: its nodes in order, in trees or lists
 //   - scattered.go: the same nodes in an order without neighbours
 //   - latest.go: the states of all nodes as they are now, by slot
 //   - companions.go: what a GPU's pod usually takes along

@@ -2,6 +2,6 @@ package pool
 
 // Bounds, for the tests.
 const (
-	MaxPools = maxPools
-	UnitAge  = unitAge
+	UnitAge = unitAge
+	IdleAge = idleAge
 )

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
@@ -22,6 +23,16 @@ func (l Latest) Set(slot int, s *nodes.State) Latest {
 	}
 	l[slot].Store(s)
 	return l
+}
+
+// AppendTo appends the states of all slots, nil for those without a node. Under the lock
+// under which they are set they are those of one moment.
+func (l Latest) AppendTo(states []*nodes.State) []*nodes.State {
+	states = slices.Grow(states, len(l))
+	for i := range l {
+		states = append(states, l[i].Load())
+	}
+	return states
 }
 
 // Of returns the state of a place's node, nil if the node is gone or was changed.

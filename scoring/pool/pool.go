@@ -2,8 +2,8 @@ package pool
 
 import (
 	"cmp"
+	"time"
 
-	"github.com/google/btree"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
@@ -18,27 +18,28 @@ type Kind struct {
 	constraints string
 }
 
-// treeDegree of a pool's tree: nodes of 7 to 15 entries, which a change after a
-// view copies, four deep at 15,000 entries.
-const treeDegree = 8
-
 // Pool is the nodes for one kind of pods.
 type Pool struct {
 	kind   Kind
 	filter nodes.Filter
-	key    nodes.KeyFunc
-	Tree   *btree.BTreeG[Entry]
-	// scattered holds the same nodes in an order that has nothing to do with the
-	// scheduler's.
-	scattered *btree.BTreeG[Place]
+	// Ordering is that of entries; scattered holds the same nodes in an order that has
+	// nothing to do with the scheduler's.
+	Ordering
+	entries   changing[Entry]
+	scattered changing[Place]
 	// members says what each node is to the pool, by the node's slot.
 	members []membership
 	stats   poolStats
-	// shared and sharedScattered are the trees as readers have them, nil when they
-	// have changed since.
-	shared          *btree.BTreeG[Entry]
-	sharedScattered *btree.BTreeG[Place]
-	used            uint64 // the count of decisions when it was last used
+	// shared and sharedScattered are what readers have, nil when it has changed since.
+	shared          Sorted[Entry]
+	sharedScattered Sorted[Place]
+	// used is the count of decisions when the pool was last used, usedAt the time, and
+	// namespace that of the pod.
+	used      uint64
+	usedAt    time.Time
+	namespace string
+	// states are those that the pool was made of, by slot, as long as it is not kept.
+	states []*nodes.State
 }
 
 // poolStats are counts over all nodes with the GPU, with or without room.
@@ -86,14 +87,6 @@ func (e Entry) Compare(o Entry) int {
 	return nodes.CompareNodes(e.State.Node, o.State.Node)
 }
 
-func newPool(kind Kind, filter nodes.Filter, key nodes.KeyFunc) *Pool {
-	return &Pool{
-		kind: kind, filter: filter, key: key,
-		Tree:      btree.NewG(treeDegree, func(a, b Entry) bool { return a.Compare(b) < 0 }),
-		scattered: btree.NewG(treeDegree, func(a, b Place) bool { return a.compare(b) < 0 }),
-	}
-}
-
 // update moves a node from its old to its new state.
 func (p *Pool) update(old, next *nodes.State) {
 	if old.Node != next.Node {
@@ -111,18 +104,24 @@ func (p *Pool) member(n *nodes.Node) membership {
 	return 0
 }
 
-// join finds out what a node is to the pool.
+// join takes a node into the pool.
 func (p *Pool) join(s *nodes.State) {
-	if s.Node == nil || s.Allocatable.Get(p.kind.gpu) == 0 {
-		return
+	if p.enter(s)&eligible != 0 {
+		p.insert(s)
 	}
-	var m membership
+}
+
+// enter finds out what a node is to the pool, and notes it.
+func (p *Pool) enter(s *nodes.State) (m membership) {
+	if s.Node == nil || s.Allocatable.Get(p.kind.gpu) == 0 {
+		return 0
+	}
 	ok, err := p.filter.Matches(s)
 	p.stats.Invalid = p.stats.Invalid || err != nil
 	if ok {
 		m |= matches
 	}
-	if reason, err := p.filter.CheckNode(s); reason == nodes.Feasible && err == nil {
+	if ok && p.filter.AcceptsMatching(s) {
 		m |= eligible
 		if !s.HasHostname() {
 			m |= noHostname
@@ -134,9 +133,7 @@ func (p *Pool) join(s *nodes.State) {
 	}
 	p.members[s.Slot] = m
 	p.stats.count(m, 1)
-	if m&eligible != 0 {
-		p.insert(s)
-	}
+	return m
 }
 
 func (p *Pool) leave(s *nodes.State) {
@@ -167,7 +164,7 @@ func (p *Pool) insert(s *nodes.State) {
 	if p.hasGPUs(s) {
 		p.shared, p.sharedScattered = nil, nil
 		at := p.spotOf(s)
-		p.Tree.ReplaceOrInsert(at.Entry)
+		p.entries.ReplaceOrInsert(at.Entry)
 		p.scattered.ReplaceOrInsert(at.Place)
 	}
 }
@@ -176,7 +173,7 @@ func (p *Pool) remove(s *nodes.State) {
 	if p.hasGPUs(s) {
 		p.shared, p.sharedScattered = nil, nil
 		at := p.spotOf(s)
-		p.Tree.Delete(at.Entry)
+		p.entries.Delete(at.Entry)
 		p.scattered.Delete(at.Place)
 	}
 }
@@ -192,9 +189,9 @@ func (p *Pool) move(old, next *nodes.State) {
 	p.shared = nil
 	from, to := p.spotOf(old), p.spotOf(next)
 	if from.Entry.Compare(to.Entry) != 0 {
-		p.Tree.Delete(from.Entry)
+		p.entries.Delete(from.Entry)
 	}
-	p.Tree.ReplaceOrInsert(to.Entry)
+	p.entries.ReplaceOrInsert(to.Entry)
 	if from.Place != to.Place {
 		p.sharedScattered = nil
 		p.scattered.Delete(from.Place)
@@ -215,25 +212,30 @@ type spot struct {
 func (p *Pool) spotOf(s *nodes.State) spot {
 	packing := nodes.PackingOf(s, p.kind.gpu)
 	return spot{
-		Entry: Entry{Key: p.key(packing), Hash: s.Hash, State: s},
+		Entry: Entry{Key: p.Key(packing), Hash: s.Hash, State: s},
 		Place: Place{Class: classOf(packing), hash: s.Hash, Slot: int32(s.Slot), node: s.Node},
 	}
 }
 
-// View returns the pool for readers. It stays as it is whatever happens next.
+// View returns the pool for readers. It stays as it is whatever happens next if the pool
+// is kept, and until the pool catches up if not.
 func (p *Pool) View() View {
 	if p.shared == nil {
-		p.shared = p.Tree.Clone()
+		p.shared = readable(p.entries)
 	}
 	if p.sharedScattered == nil {
-		p.sharedScattered = p.scattered.Clone()
+		p.sharedScattered = readable(p.scattered)
 	}
-	return View{Tree: p.shared, Scattered: p.sharedScattered, poolStats: p.stats}
+	return View{Entries: p.shared, Scattered: p.sharedScattered, poolStats: p.stats}
 }
 
-// View is a pool at one moment.
+// Ascend calls visit for the nodes in packing order, until it returns false. It must not
+// change the pool.
+func (p *Pool) Ascend(visit func(Entry) bool) { p.entries.Ascend(visit) }
+
+// View is a pool at one moment: its nodes in packing order, and the same ones scattered.
 type View struct {
-	Tree      *btree.BTreeG[Entry]
-	Scattered *btree.BTreeG[Place]
+	Entries   Sorted[Entry]
+	Scattered Sorted[Place]
 	poolStats
 }

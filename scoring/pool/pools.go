@@ -17,9 +17,9 @@ import (
 // cluster, and many pods of each. An event moves its node within the pools, and a
 // decision reads the first nodes of one.
 
-// maxPools bounds the memory of pools: 80 bytes per node in each, which is about
+// MaxPools bounds the memory of pools: 80 bytes per node in each, which is about
 // 80 MB at 15,000 nodes, and the work of an event.
-const maxPools = 64
+const MaxPools = 64
 
 // unitAge is how long a unit of left-over CPU and memory stays at least. It only has
 // to be roughly right; a median between two kinds of pods may move with every pod,
@@ -30,13 +30,23 @@ const unitAge = time.Minute
 type Pools struct {
 	ranking config.Ranking
 	ByKind  map[Kind]*Pool
-	// Key is the packing order, which depends on unit: what a GPU's pod usually takes
-	// along, as it was at unitSince.
-	Key       nodes.KeyFunc
-	unit      nodes.Companions
+	// Ordering is that of all pools, as it was at unitSince.
+	Ordering
 	unitSince time.Time
 	// decisions counts how often a pool was asked for.
 	decisions uint64
+}
+
+// Ordering is the packing order of pools.
+type Ordering struct {
+	// Key is a node's place, which depends on unit: what a GPU's pod usually takes along.
+	Key  nodes.KeyFunc
+	unit nodes.Companions
+}
+
+// NewOrdering returns the configured order with a unit.
+func NewOrdering(cfg config.Ranking, unit nodes.Companions) Ordering {
+	return Ordering{Key: nodes.NewKey(cfg, unit), unit: unit}
 }
 
 // New returns no pools yet, for a configured order.
@@ -56,7 +66,7 @@ func (p *Pools) RenewKey(now time.Time, usual func() nodes.Companions) {
 	}
 	p.unitSince = now
 	if unit := usual(); unit != p.unit {
-		p.unit, p.Key = unit, nodes.NewKey(p.ranking, unit)
+		p.Ordering = NewOrdering(p.ranking, unit)
 		clear(p.ByKind)
 	}
 }
@@ -67,47 +77,18 @@ func KindOf(pod *corev1.Pod, d *demand.Demand) Kind {
 	return Kind{gpu: gpu.Name, count: gpu.Count, constraints: nodes.Signature(pod)}
 }
 
-// Get returns the pool for a pod, which it makes of the nodes if there is none.
-func (p *Pools) Get(pod *corev1.Pod, d *demand.Demand, states []*nodes.State) *Pool {
-	kind := KindOf(pod, d)
-	p.decisions++
+// Kept returns the pool of a kind, nil if there is none, and notes that a namespace uses it.
+func (p *Pools) Kept(kind Kind, namespace string, now time.Time) *Pool {
 	found := p.ByKind[kind]
-	if found == nil {
-		if len(p.ByKind) >= maxPools {
-			p.drop()
-		}
-		found = Make(kind, pod, d, p.Key, states)
-		p.ByKind[kind] = found
+	if found != nil {
+		p.note(found, namespace, now)
 	}
-	found.used = p.decisions
 	return found
 }
 
-// Make makes the pool of a kind, of which the pod is an example.
-func Make(kind Kind, pod *corev1.Pod, d *demand.Demand, key nodes.KeyFunc, states []*nodes.State) *Pool {
-	// What else the pod asks for is not what its kind has in common.
-	made := newPool(kind, nodes.NewFilter(nodes.ConstraintsOf(pod), &demand.Demand{GPUs: d.GPUs[:1]}), key)
-	for _, s := range states {
-		made.join(s)
-	}
-	return made
-}
-
-// drop drops the one that was not used for longer of two picked at random: a pool in use
-// is safe, and when kinds come in turn, one more than there may be pools, most still find
-// theirs.
-func (p *Pools) drop() {
-	var dropped *Pool
-	picked := 0
-	for _, one := range p.ByKind { // in random order
-		if dropped == nil || one.used < dropped.used {
-			dropped = one
-		}
-		if picked++; picked == 2 {
-			break
-		}
-	}
-	delete(p.ByKind, dropped.kind)
+func (p *Pools) note(used *Pool, namespace string, now time.Time) {
+	p.decisions++
+	used.used, used.usedAt, used.namespace = p.decisions, now, namespace
 }
 
 // SmallestWith returns the smallest pool of pods that ask for as many GPUs as the load

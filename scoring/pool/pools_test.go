@@ -58,17 +58,17 @@ func TestUnitStays(t *testing.T) {
 	for i := range 20 {
 		c.SetPod(clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1", "cpu", fmt.Sprint(1+i%2*20), "memory", "1Gi"), clustertest.On("n")))
 		// A decision about a pod of another kind, which would not bring the first pool back.
-		c.View(c.QueryOf(clustertest.GPUPod("probe", clustertest.List(clustertest.NVIDIA, "2"))))
+		c.MustView(t, c.QueryOf(clustertest.GPUPod("probe", clustertest.List(clustertest.NVIDIA, "2"))))
 		if !c.KeepsPool(first) {
 			t.Fatal("the pools were made anew")
 		}
 	}
 	// The unit is seen in the key of a node.
 	packing := nodes.PackingOf(c.StateOf("n"), clustertest.NVIDIA)
-	before := c.Look(c.QueryOf(first)).Key(packing)
+	before := c.MustLook(t, c.QueryOf(first)).Key(packing)
 	c.Clock = c.Clock.Add(pool.UnitAge)
 	c.DecideOn(clustertest.GPUPod("later", clustertest.List(clustertest.NVIDIA, "1")))
-	if c.Look(c.QueryOf(first)).Key(packing) == before {
+	if c.MustLook(t, c.QueryOf(first)).Key(packing) == before {
 		t.Error("the unit never follows")
 	}
 }

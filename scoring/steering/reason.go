@@ -28,7 +28,8 @@ const (
 	// ReasonUnknownResource: the pod asks for another extended resource that no
 	// node offers, next to a GPU that nodes do: a sharing scheme of someone else.
 	ReasonUnknownResource Reason = "UnknownResource"
-	// ReasonTimeout: the decision took longer than the decision timeout.
+	// ReasonTimeout: the decision took longer than the decision timeout, or would have, since
+	// many pods of new kinds were waiting in the namespace.
 	ReasonTimeout Reason = "Timeout"
 	// ReasonTooLarge: the pod has more of something (terms, objects, bytes) than a
 	// decision should have to go through.

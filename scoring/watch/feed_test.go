@@ -62,7 +62,7 @@ func describe(c *clustertest.Cluster) map[string]string {
 	out := c.Used()
 	pod := clustertest.GPUPod("looks", clustertest.List(clustertest.NVIDIA, "1"))
 	asked, _ := demand.Of(pod, c.Config.Resources)
-	v := c.Look(&index.Query{Pod: pod, Demand: &asked, Namespace: pod.Namespace})
+	v := c.MustLook(t, &index.Query{Pod: pod, Demand: &asked, Namespace: pod.Namespace})
 	for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
 		free := &nodes.State{Node: &nodes.Node{Allocatable: demand.Amounts{{Name: name, Value: 1 << 50}}}}
 		out[string(name)+" per GPU"] = fmt.Sprintf("%+v", v.Key(nodes.Packing{State: free}))
