@@ -75,8 +75,7 @@ func TestRegisterIndex(t *testing.T) {
 	want := map[string]float64{
 		"gpu_binpacker_index_nodes": 3, "gpu_binpacker_index_pods": 2, "gpu_binpacker_index_reservations": 0,
 		"gpu_binpacker_index_synced": 1, "gpu_binpacker_index_last_event_timestamp_seconds": 0, "gpu_binpacker_index_negative_usage_total": 0, "gpu_binpacker_waiting_pods": 0,
-		"gpu_binpacker_scanned_decisions_total": 0,
-		where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
+		"gpu_binpacker_scanned_decisions_total": 0, where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
 	}
 	check(want)
 

@@ -51,14 +51,15 @@ func TestTransform(t *testing.T) {
 	if err := errors.Join(watch.Nodes(reduced.Index).Add(stored["node"]), watch.Pods(reduced.Index).Add(stored["pod"])); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(describe(full), describe(reduced)); diff != "" {
+	if diff := cmp.Diff(describe(t, full), describe(t, reduced)); diff != "" {
 		t.Errorf("the index differs:\n%s", diff)
 	}
 }
 
 // describe lists what decisions depend on. What a GPU's pod usually takes along shows in
 // how free CPU and memory count in the packing order.
-func describe(c *clustertest.Cluster) map[string]string {
+func describe(t *testing.T, c *clustertest.Cluster) map[string]string {
+	t.Helper()
 	out := c.Used()
 	pod := clustertest.GPUPod("looks", clustertest.List(clustertest.NVIDIA, "1"))
 	asked, _ := demand.Of(pod, c.Config.Resources)
