@@ -315,6 +315,10 @@ bench-e2e: testbed ## Measure pods created and bound per second with no webhook,
 bench-scale: ## Measure memory, start and CPU with 5,000 nodes and 150,000 pods; see SCALEFLAGS=-h.
 	cd test && $(GO) run ./bench/scale $(SCALEFLAGS)
 
+.PHONY: bench-attack
+bench-attack: ## Fill every bound of memory at once with 5,000 nodes and 150,000 pods, and see that the limit holds; 3 minutes.
+	cd test && $(GO) run ./bench/scale -attack $(or $(ATTACKTIME),1m) $(SCALEFLAGS)
+
 # What code that is linked into the binary may be licensed under.
 LICENSES := Apache-2.0,MIT,BSD-2-Clause,BSD-3-Clause,ISC,MPL-2.0
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -22,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -98,7 +96,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	}
 	ix.SetOwnNamespace(namespace)
 	ix.Observe(index.Observers{Landed: logLanding(log.WithName("index")), Negative: logNegative(log.WithName("index"))})
-	mgr, err := newManager(cfg, restConfig, log)
+	mgr, err := newManager(restConfig, log)
 	if err != nil {
 		return err
 	}
@@ -123,7 +121,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err := mgr.Add(listener); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
-	if err := addChecks(mgr, ix, listener); err != nil {
+	if err := addPorts(mgr, cfg.Server, ix, listener, log.WithName("ports")); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -168,17 +166,10 @@ func logNegative(log logr.Logger) func(string) {
 	}
 }
 
-func newManager(cfg config.Configuration, restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
-	metricsOptions := metricsserver.Options{BindAddress: cfg.Server.MetricsAddress}
-	if !cfg.Server.MetricsInsecure {
-		metricsOptions.SecureServing = true
-		metricsOptions.TLSOpts = []func(*tls.Config){webhook.TLSOptions(cfg.Server)}
-		metricsOptions.FilterProvider = filters.WithAuthenticationAndAuthorization
-	}
+// newManager returns a manager without ports: those of ours are added by addPorts.
+func newManager(restConfig *rest.Config, log logr.Logger) (manager.Manager, error) {
 	mgr, err := ctrl.NewManager(restConfig, manager.Options{
-		Logger:                 log,
-		Metrics:                metricsOptions,
-		HealthProbeBindAddress: cfg.Server.HealthAddress,
+		Logger: log, Metrics: metricsserver.Options{BindAddress: "0"}, HealthProbeBindAddress: "0",
 	})
 	if err != nil {
 		return nil, fmt.Errorf("creating the manager: %w", err)
@@ -232,22 +223,30 @@ func newClients(mgr manager.Manager) (kubernetes.Interface, error) {
 	return clients, nil
 }
 
-// addChecks makes the process ready when the index is synced and TLS is served,
-// and live as long as it answers.
-func addChecks(mgr manager.Manager, ix *index.Index, listener *webhook.Listener) error {
+// addPorts serves metrics, and health: the process is ready when the index is synced and
+// TLS is served, and live as long as it answers.
+func addPorts(mgr manager.Manager, cfg config.Server, ix *index.Index, listener *webhook.Listener, log logr.Logger) error {
 	indexSynced := func(*http.Request) error {
 		if !ix.Synced() {
 			return errors.New("index not synced")
 		}
 		return nil
 	}
-	err := errors.Join(
-		mgr.AddHealthzCheck("ping", healthz.Ping),
-		mgr.AddReadyzCheck("index", indexSynced),
-		mgr.AddReadyzCheck("webhook", listener.Ready),
-	)
+	health, err := webhook.NewHealthServer(cfg, map[string]healthz.Checker{"index": indexSynced, "webhook": listener.Ready}, log)
 	if err != nil {
-		return fmt.Errorf("adding health checks: %w", err)
+		return err
+	}
+	metricsPort, err := webhook.NewMetricsServer(cfg, mgr.GetConfig(), mgr.GetHTTPClient(), log)
+	if err != nil {
+		return err
+	}
+	for _, server := range []*manager.Server{health, metricsPort} {
+		if server == nil {
+			continue
+		}
+		if err := mgr.Add(server); err != nil {
+			return fmt.Errorf("adding the %s server: %w", server.Name, err)
+		}
 	}
 	return nil
 }

@@ -35,10 +35,11 @@ type Server struct {
 	// admitted without a patch. Default 500ms, half of the webhook's timeout of
 	// one second, so that our own answer is always the first to arrive.
 	DecisionTimeout metav1.Duration `json:"decisionTimeout"`
-	// MaxConcurrentRequests bounds the requests handled at once; a further one
-	// waits for a place up to decisionTimeout, then gets status 503, which the
-	// API server ignores. Default 64: bodies of at most 4 MiB then take at most
-	// 256 MiB as received, and a decision takes well under a millisecond.
+	// MaxConcurrentRequests bounds the requests decided at once, those included whose
+	// answer was sent when their time was over; a further one waits for a place up to
+	// decisionTimeout, then gets status 503, which the API server ignores. Default
+	// 64: a decision takes well under a millisecond. What requests may take of memory
+	// is bounded apart.
 	MaxConcurrentRequests int `json:"maxConcurrentRequests"`
 }
 

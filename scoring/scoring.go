@@ -137,8 +137,8 @@ func (s *Scorer) query(r Request) (*index.Query, steering.Reason) {
 		return nil, reason
 	case !s.index.Synced():
 		return nil, steering.ReasonNotSynced
-	case nodes.TooManyConstraints(pod):
-		return nil, steering.ReasonTooLarge
+	case nodes.CountConstraints(pod).TooLarge(s.index.NodeCount):
+		return nil, steering.ReasonConstraintsTooLarge
 	}
 	return &index.Query{
 		Pod: pod, Demand: &asked, Namespace: r.Namespace, UID: r.UID, FirstUID: r.FirstUID,

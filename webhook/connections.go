@@ -51,7 +51,7 @@ func newHTTPServer(ctx context.Context, handler http.Handler, tlsConfig *tls.Con
 	// one request at a time, and what is known against HTTP/2 servers fails.
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
-	connections := &connectionLimit{log: log}
+	connections := &connectionLimit{limit: maxConnections, log: log}
 	return &http.Server{
 		Handler:           handler,
 		TLSConfig:         tlsConfig,
@@ -68,11 +68,12 @@ func newHTTPServer(ctx context.Context, handler http.Handler, tlsConfig *tls.Con
 	}
 }
 
-// connectionLimit closes connections above maxConnections as they come. That is
+// connectionLimit closes connections above a limit as they come. That is
 // better than to leave them waiting: the API server admits the pod at once instead
 // of a second later.
 type connectionLimit struct {
-	open atomic.Int64
+	limit int64
+	open  atomic.Int64
 	// full is set from the first connection too many until half of them are gone.
 	full atomic.Bool
 	log  logr.Logger
@@ -82,15 +83,15 @@ type connectionLimit struct {
 func (c *connectionLimit) observe(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
-		if c.open.Add(1) <= maxConnections {
+		if c.open.Add(1) <= c.limit {
 			return
 		}
 		_ = conn.Close()
 		if c.full.CompareAndSwap(false, true) {
-			c.log.Info("Too many connections; new ones are closed", "limit", maxConnections)
+			c.log.Info("Too many connections; new ones are closed", "limit", c.limit)
 		}
 	case http.StateClosed, http.StateHijacked:
-		if c.open.Add(-1) < maxConnections/2 && c.full.CompareAndSwap(true, false) {
+		if c.open.Add(-1) < c.limit/2 && c.full.CompareAndSwap(true, false) {
 			c.log.Info("Connections are accepted again")
 		}
 	case http.StateActive, http.StateIdle:

@@ -141,7 +141,7 @@ func (c *closeCounter) Close() error { c.closed++; return nil }
 
 func TestConnectionLimit(t *testing.T) {
 	lines := &logLines{}
-	limit := &connectionLimit{log: lines.logger()}
+	limit := &connectionLimit{limit: maxConnections, log: lines.logger()}
 	conn := &closeCounter{}
 	open := func() { limit.observe(conn, http.StateNew) }
 	for range maxConnections {

@@ -15,9 +15,13 @@
 //   - occupancy.go: the metrics of how GPUs are spread over nodes
 //   - calls.go: is anybody calling?
 //   - http.go: bytes in, bytes out
+//   - memory.go: what requests may take
+//   - work.go: what a request holds until nobody works on it any more
 //   - gather.go: an answer in one piece
 //   - buffers.go: memory that requests use again
 //   - setup.go: the server's life, from the certificate to the last request
 //   - connections.go: its limits
+//   - ready.go: is it served?
+//   - ports.go: the ports for kubelets and scrapers
 //   - tls.go: TLS versions and who may call
 package webhook

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,11 @@ func FuzzHTTPBody(f *testing.F) {
 		strings.Replace(review(gpuPod), "v1", "v1beta1", 1), replaceUID(review(gpuPod), `\u0000`)} {
 		f.Add([]byte(body))
 	}
+	for _, pod := range attackersPods() {
+		f.Add([]byte(review(pod)))
+	}
+	f.Add([]byte(replaceUID(review(gpuPod), strings.Repeat("u", maxReviewUID+1))))
+	f.Add([]byte(strings.Replace(review(gpuPod), "team-a", strings.Repeat("n", maxNamespace+1), 1)))
 	bed := newBed(f, config.Default(), []string{"team-a"}, goldenCluster(f, "mixed")...)
 	server := NewServer(bed.Handler, bed.metrics, bed.log.logger(), 1, time.Minute)
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -65,6 +71,49 @@ func FuzzHTTPBody(f *testing.F) {
 		}
 		bed.checkNoFailure(t, "panic")
 	})
+}
+
+// attackersPods are pods that are small and cost much, or are more of something than any
+// limit allows.
+func attackersPods() []string {
+	// times is a list of so many elements, each with its number.
+	times := func(count int, element string) string {
+		list := make([]string, count)
+		for i := range list {
+			list[i] = strings.ReplaceAll(element, "#", strconv.Itoa(i))
+		}
+		return strings.Join(list, ",")
+	}
+	inSpec := func(fields string) string {
+		return strings.Replace(gpuPod, `"spec":{`, `"spec":{`+fields+`,`, 1)
+	}
+	inMetadata := func(fields string) string {
+		return strings.Replace(gpuPod, `"metadata":{`, `"metadata":{`+fields+`,`, 1)
+	}
+	affinity := func(fields string) string { return inSpec(`"affinity":{"nodeAffinity":{` + fields + `}}`) }
+	preferred := func(terms string) string {
+		return affinity(`"preferredDuringSchedulingIgnoredDuringExecution":[` + terms + `]`)
+	}
+	required := func(terms string) string {
+		return affinity(`"requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[` + terms + `]}`)
+	}
+	return []string{
+		inSpec(`"volumes":[` + times(5000, "{}") + `]`),
+		inSpec(`"initContainers":[` + times(300, `{"name":"#"}`) + `]`),
+		inSpec(`"overhead":{` + times(100, `"example.com/r#":"1"`) + `}`),
+		inSpec(`"resources":{"limits":{` + times(100, `"nvidia.com/mig-#":"1"`) + `}}`),
+		inSpec(`"tolerations":[` + times(201, `{"key":"k#","operator":"Exists"}`) + `]`),
+		inSpec(`"nodeSelector":{` + times(201, `"k#":"v"`) + `}`),
+		required(times(1, `{"matchFields":[{"key":"metadata.name","operator":"In","values":[`+times(4000, `"n#"`)+`]}]}`)),
+		required(times(201, `{}`)),
+		preferred(times(201, `{"weight":1,"preference":{"matchExpressions":[{"key":"k#","operator":"DoesNotExist"}]}}`)),
+		preferred(times(maxOwnParts+1, `{"weight":1,"preference":{"matchFields":[{"key":"metadata.name","operator":"In","values":["n#"]}]}}`)),
+		inMetadata(`"annotations":{"` + config.AnnotationSteering + `":"` + strings.Repeat("x", 5000) + `"}`),
+		inMetadata(`"annotations":{"` + config.AnnotationTarget + `":"` + strings.Repeat("x", 5000) + `"}`),
+		inMetadata(`"annotations":{"` + config.AnnotationAdmission + `":"` + strings.Repeat("x", 5000) + `"}`),
+		inMetadata(`"labels":{` + times(1000, `"l#":""`) + `}`),
+		inMetadata(`"ownerReferences":[` + times(1000, `{}`) + `]`),
+	}
 }
 
 // FuzzReview makes pods from parts of the golden ones and checks everything that

@@ -45,20 +45,18 @@ func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.R
 	return outcome.response(req.UID)
 }
 
-// steerInTime is steer within the decision timeout. A panic or a late answer
-// becomes an outcome without a patch.
+// steerInTime is steer within the decision timeout. A late answer becomes an outcome
+// without a patch; what the request holds stays held until steer has ended.
 func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcome {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Server.DecisionTimeout.Duration)
 	defer cancel()
 	done := make(chan outcome, 1) // buffered: a late steer ends all the same
+	work := workOf(ctx)
+	work.begin()
 	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				h.logPanic(req, p)
-				done <- skipped(steering.ReasonPanic)
-			}
-		}()
-		done <- h.steer(ctx, req)
+		o := h.steerAlways(ctx, req)
+		work.end() // first: whoever has the answer may rely on it
+		done <- o
 	}()
 	select {
 	case o := <-done:
@@ -66,6 +64,17 @@ func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcom
 	case <-ctx.Done():
 		return skipped(steering.ReasonTimeout)
 	}
+}
+
+// steerAlways is steer, of which a panic becomes an outcome without a patch.
+func (h *Handler) steerAlways(ctx context.Context, req admission.Request) (o outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			h.logPanic(req, p)
+			o = skipped(steering.ReasonPanic)
+		}
+	}()
+	return h.steer(ctx, req)
 }
 
 // steer is the journey of a pod, in order: decode, eligibility, decision, patch.

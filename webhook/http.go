@@ -15,39 +15,24 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/sync/semaphore"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Limits of a request.
+// Limits of a request. Those of its memory are in memory.go.
 const (
 	// maxBodyBytes: the API server accepts objects of up to 3 MiB
 	// (MaxRequestBodyBytes in k8s.io/apiserver), a creation carries one, and the
 	// rest of a review is well under 1 MiB.
 	maxBodyBytes = 4 << 20
-	// maxUnreadBytes is how much memory a request gets for what it only says that it
-	// will send. A review of a usual pod takes a tenth.
-	maxUnreadBytes = 64 << 10
-	// memoryBudget bounds what all requests being decoded may take together, by
-	// estimate, and maxMemory one of them: a quarter and an eighth of the
-	// Deployment's memory limit.
-	memoryBudget = 128 << 20
-	maxMemory    = 64 << 20
-	// bytesPerElement is about the size of the largest list element of a pod, a
-	// container (unsafe.Sizeof(corev1.Container{}) and its slice's growth). JSON
-	// needs only three bytes for one.
-	bytesPerElement = 1200
+	// maxReviewUID bounds the UID of a review and maxNamespace its namespace, both of which
+	// a reservation keeps: the API server sends a UUID and the name of a namespace.
+	maxReviewUID = 128
+	maxNamespace = validation.DNS1123LabelMaxLength
 )
-
-// estimate returns how much memory a body may take when decoded: its bytes, kept
-// three times (as received, as raw parts, as the texts in the decoded ones), and
-// a list element for every comma.
-func estimate(body []byte) int64 {
-	return int64(3*len(body) + bytesPerElement*bytes.Count(body, []byte{','}))
-}
 
 // Server answers AdmissionReviews over HTTP. It stands in for
 // controller-runtime's admission.Webhook, which answers a body that is no valid
@@ -57,22 +42,23 @@ type Server struct {
 	handler admission.Handler
 	metrics *Metrics
 	log     logr.Logger
-	// slots bounds the requests under way, memory what they take. timeout is how
-	// long a request may take from its arrival, waiting included.
+	// slots bounds the requests that are decoded and decided at once, memory what all
+	// under way take. timeout is how long a request may take from its arrival, waiting
+	// included.
 	slots   chan struct{}
-	memory  *semaphore.Weighted
+	memory  *memory
 	timeout time.Duration
 }
 
 var _ http.Handler = (*Server)(nil)
 
-// NewServer returns a server that handles at most limit requests at once. A
-// request has the timeout from its arrival to wait for its turn, to send its body
-// and to be decided.
+// NewServer returns a server that decodes and decides at most limit requests at once. A
+// request has the timeout from its arrival to send its body, to wait for its turn and to
+// be decided.
 func NewServer(handler admission.Handler, metrics *Metrics, log logr.Logger, limit int, timeout time.Duration) *Server {
 	return &Server{
 		handler: handler, metrics: metrics, log: log, timeout: timeout,
-		slots: make(chan struct{}, limit), memory: semaphore.NewWeighted(memoryBudget),
+		slots: make(chan struct{}, limit), memory: newMemory(),
 	}
 }
 
@@ -104,37 +90,32 @@ type refusal struct {
 
 // answer handles one request within the limits.
 func (s *Server) answer(ctx context.Context, w http.ResponseWriter, r *http.Request) (*admissionv1.AdmissionResponse, *refusal) {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
+	if refused := checkHeader(r); refused != nil {
+		return nil, s.invalid(refused)
+	}
+	work := &work{server: s, buffer: takeBuffer()}
+	work.begin()
+	defer work.end()
+	var err error
+	if work.memory, err = s.memory.claim(ctx, r.ContentLength); err != nil {
 		return nil, s.busy()
 	}
-	buffer := takeBuffer()
-	defer func() {
-		if ctx.Err() == nil { // else a handler that was not waited for may still read it
-			giveBuffer(buffer)
-		}
-	}()
-	body, refused := readBody(ctx, w, r, buffer)
-	if refused == nil && estimate(body) > maxMemory {
-		refused = &refusal{http.StatusRequestEntityTooLarge, "body has too many elements"}
-	}
-	if refused != nil {
-		s.metrics.invalid.Inc()
+	if refused := s.readBody(ctx, w, r, work); refused != nil {
 		return nil, refused
 	}
+	body := work.buffer.Bytes()
 	size := estimate(body)
-	if s.memory.Acquire(ctx, size) != nil {
+	if size > maxMemory {
+		return nil, s.invalid(&refusal{http.StatusRequestEntityTooLarge, "body has too many elements"})
+	}
+	if s.memory.correct(ctx, &work.memory, size) != nil || !work.takeSlot(ctx) {
 		return nil, s.busy()
 	}
-	defer s.memory.Release(size)
 	request, err := decodeReview(body)
 	if err != nil {
-		s.metrics.invalid.Inc()
-		return nil, &refusal{http.StatusBadRequest, err.Error()}
+		return nil, s.invalid(&refusal{http.StatusBadRequest, err.Error()})
 	}
-	response := s.handler.Handle(ctx, *request)
+	response := s.handler.Handle(context.WithValue(ctx, workKey{}, work), *request)
 	return &response.AdmissionResponse, nil
 }
 
@@ -143,39 +124,67 @@ func (s *Server) busy() *refusal {
 	return &refusal{http.StatusServiceUnavailable, "too many requests under way"}
 }
 
-// readBody reads a JSON body that is posted within the time of the context. The buffer
-// is used for one of usual size.
-func readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]byte, *refusal) {
+func (s *Server) invalid(why *refusal) *refusal {
+	s.metrics.invalid.Inc()
+	return why
+}
+
+// checkHeader refuses what is no JSON that is posted, or too long by what it says.
+func checkHeader(r *http.Request) *refusal {
 	if r.Method != http.MethodPost {
-		return nil, &refusal{http.StatusMethodNotAllowed, "method is not POST"}
+		return &refusal{http.StatusMethodNotAllowed, "method is not POST"}
 	}
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
-		return nil, &refusal{http.StatusUnsupportedMediaType, "content type is not application/json"}
+		return &refusal{http.StatusUnsupportedMediaType, "content type is not application/json"}
 	}
+	if r.ContentLength > maxBodyBytes {
+		return tooLong(maxBodyBytes)
+	}
+	return nil
+}
+
+func tooLong(limit int64) *refusal {
+	return &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", limit)}
+}
+
+// readBody reads a body that is sent within the time of the context.
+func (s *Server) readBody(ctx context.Context, w http.ResponseWriter, r *http.Request, work *work) *refusal {
 	if deadline, ok := ctx.Deadline(); ok {
 		// Not every ResponseWriter can set deadlines; the real server's can.
 		_ = http.NewResponseController(w).SetReadDeadline(deadline)
 	}
-	body, err := readAll(http.MaxBytesReader(w, r.Body, maxBodyBytes), r.ContentLength, buffer)
+	err := s.readAll(ctx, http.MaxBytesReader(w, r.Body, maxBodyBytes), r.ContentLength, work)
 	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return nil, &refusal{http.StatusRequestEntityTooLarge, fmt.Sprintf("body is larger than %d bytes", tooLarge.Limit)}
+		return s.invalid(tooLong(tooLarge.Limit))
+	}
+	if errors.Is(err, errNoMemory) {
+		return s.busy()
 	}
 	if err != nil {
-		return nil, &refusal{http.StatusBadRequest, "body could not be read"}
+		return s.invalid(&refusal{http.StatusBadRequest, "body could not be read"})
 	}
 	// Only now, so that nothing waits for the rest of a body that was given up.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	return body, nil
+	return nil
 }
 
-// readAll reads everything, of which the sender says how long it is; negative: unknown.
-func readAll(from io.Reader, length int64, buffer *bytes.Buffer) ([]byte, error) {
-	if length < 0 || length > maxUnreadBytes {
-		return io.ReadAll(from)
+var errNoMemory = errors.New("no memory in time")
+
+// readAll reads everything into the work's buffer. The sender says how long it is;
+// negative: unknown.
+func (s *Server) readAll(ctx context.Context, from io.Reader, length int64, work *work) error {
+	if length < 0 {
+		if _, err := work.buffer.ReadFrom(io.LimitReader(from, smallBody)); err != nil || work.buffer.Len() < smallBody {
+			return err
+		}
+		if s.memory.correct(ctx, &work.memory, maxMemory) != nil {
+			return errNoMemory
+		}
+		length = smallBody // more than that, in steps
 	}
-	buffer.Grow(int(length) + bytes.MinRead) // what ReadFrom wants to spare
-	_, err := buffer.ReadFrom(from)
-	return buffer.Bytes(), err
+	work.buffer.Grow(int(length) + bytes.MinRead) // what ReadFrom wants to spare
+	_, err := work.buffer.ReadFrom(from)
+	return err
 }
 
 // decodeReview decodes the request of a valid admission.k8s.io/v1 review. The request's
@@ -192,6 +201,9 @@ func decodeReview(body []byte) (*admission.Request, error) {
 	r := review.Request
 	if r == nil || r.UID == "" {
 		return nil, errors.New("review has no request with a UID")
+	}
+	if len(r.UID) > maxReviewUID || len(r.Namespace) > maxNamespace {
+		return nil, errors.New("review has a UID or namespace that is longer than those of an API server")
 	}
 	return &admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID: r.UID, Kind: r.Kind, Resource: r.Resource, SubResource: r.SubResource,

@@ -1,15 +1,10 @@
 package webhook
 
 import (
-	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
@@ -103,51 +98,6 @@ func TestHandleFitsAnnotations(t *testing.T) {
 				t.Error("the pod was changed")
 			}
 		})
-	}
-}
-
-// JSON of a few bytes can decode to a thousand times as much. Bodies that could
-// are refused before they are decoded, and others wait for one another.
-func TestMemoryBudget(t *testing.T) {
-	bed := handlerWith(t, nil)
-	handler := blocking{entered: make(chan struct{}), release: make(chan struct{})}
-	const limit = 64
-	server := NewServer(handler, bed.metrics, bed.log.logger(), limit, time.Hour)
-	serve := func(body string) int {
-		recorder := httptest.NewRecorder()
-		server.ServeHTTP(recorder, post(t, body))
-		return recorder.Code
-	}
-	elements := func(n int) string { return review(`{"x":[0` + strings.Repeat(",0", n) + `]}`) }
-
-	if status := serve(elements(maxMemory / bytesPerElement)); status != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d for a body with too many elements", status)
-	}
-	large := elements(maxMemory/bytesPerElement - 1000)
-	if estimate([]byte(large)) > maxMemory || 3*estimate([]byte(large)) < memoryBudget {
-		t.Fatalf("a body of estimate %d is no test", estimate([]byte(large)))
-	}
-	var running sync.WaitGroup
-	for range memoryBudget / maxMemory {
-		running.Go(func() {
-			if status := serve(large); status != http.StatusOK {
-				t.Errorf("status %d within the budget", status)
-			}
-		})
-		<-handler.entered
-	}
-	// The budget is used up: another one is turned away when its time is over.
-	server.timeout = time.Millisecond
-	if status := serve(large); status != http.StatusServiceUnavailable {
-		t.Errorf("status %d over the budget, want 503", status)
-	}
-	close(handler.release)
-	running.Wait()
-	if !server.memory.TryAcquire(memoryBudget) {
-		t.Error("memory was not returned")
-	}
-	if got := testutil.ToFloat64(bed.metrics.busy); got != 1 {
-		t.Errorf("%v requests counted as busy, want 1", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -35,9 +34,6 @@ const (
 	// connection that never had a request as one for 5 seconds. Together with
 	// drainTime and the Deployment's preStop it is below the grace period of 30 s.
 	shutdownTime = 10 * time.Second
-	// probeTimeout is how long the readiness probe waits for a TLS handshake, less
-	// than the second that the kubelet waits for the probe.
-	probeTimeout = 900 * time.Millisecond
 )
 
 // Listener runs the HTTPS server as soon as there is a certificate. A start
@@ -50,6 +46,8 @@ type Listener struct {
 	serving, draining atomic.Bool
 	// certificate is the one that is served, nil before there is one.
 	certificate atomic.Pointer[certwatcher.CertWatcher]
+	// reachable remembers whether the port was reached.
+	reachable remembered
 }
 
 // NewListener returns the HTTPS server with the handler on its path.
@@ -179,20 +177,6 @@ func (l *Listener) end(ctx context.Context, server *http.Server) error {
 		return server.Close()
 	}
 	return nil
-}
-
-// Ready is nil when the server accepts TLS connections.
-func (l *Listener) Ready(*http.Request) error {
-	if !l.serving.Load() || l.draining.Load() {
-		return errors.New("the webhook is not served")
-	}
-	dialer := &net.Dialer{Timeout: probeTimeout}
-	// To ourselves, about whether there is an answer; nothing is sent.
-	conn, err := tls.DialWithDialer(dialer, "tcp", net.JoinHostPort("", strconv.Itoa(l.cfg.WebhookPort)), &tls.Config{InsecureSkipVerify: true})
-	if err != nil {
-		return fmt.Errorf("reaching the webhook: %w", err)
-	}
-	return conn.Close()
 }
 
 // NeedLeaderElection is false: every replica serves.

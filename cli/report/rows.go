@@ -152,20 +152,21 @@ func (r *Report) moment() string {
 
 // keptTexts are the reasons that need more words than their name has.
 var keptTexts = map[steering.Reason]string{
-	simulate.ReasonDaemonSet:       "of a DaemonSet or static",
-	simulate.ReasonEnding:          "being deleted",
-	simulate.ReasonNodeGone:        "their node is gone",
-	steering.ReasonPinned:          "only one node can take them",
-	steering.ReasonNothingFits:     "no other place was found",
-	steering.ReasonUserPreference:  "own preferences leave no weight",
-	steering.ReasonSpread:          "ask to be spread",
-	steering.ReasonOtherScheduler:  "placed by another scheduler",
-	steering.ReasonOptedOut:        "opted out",
-	steering.ReasonPodGroup:        "of a Kueue pod group",
-	steering.ReasonGated:           "gated",
-	steering.ReasonUnknownResource: "ask for a resource that no node offers",
-	steering.ReasonInvalidAffinity: "required affinity does not parse",
-	steering.ReasonTooLarge:        "too large to decide about",
+	simulate.ReasonDaemonSet:           "of a DaemonSet or static",
+	simulate.ReasonEnding:              "being deleted",
+	simulate.ReasonNodeGone:            "their node is gone",
+	steering.ReasonPinned:              "only one node can take them",
+	steering.ReasonNothingFits:         "no other place was found",
+	steering.ReasonUserPreference:      "own preferences leave no weight",
+	steering.ReasonSpread:              "ask to be spread",
+	steering.ReasonOtherScheduler:      "placed by another scheduler",
+	steering.ReasonOptedOut:            "opted out",
+	steering.ReasonPodGroup:            "of a Kueue pod group",
+	steering.ReasonGated:               "gated",
+	steering.ReasonUnknownResource:     "ask for a resource that no node offers",
+	steering.ReasonInvalidAffinity:     "required affinity does not parse",
+	steering.ReasonTooLarge:            "too large to decide about",
+	steering.ReasonConstraintsTooLarge: "node constraints too large to compare",
 }
 
 // keptLines say which pods stay where they are, in one scenario.

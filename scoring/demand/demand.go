@@ -41,9 +41,13 @@ type GPURequest struct {
 }
 
 // Of computes the demand of a pod. The reason is ReasonNoGPU when it asks
-// for no configured GPU resource and ReasonInvalidRequest when it asks for one in
-// a quantity the API server will refuse.
+// for no configured GPU resource, ReasonInvalidRequest when it asks for one in
+// a quantity the API server will refuse, and ReasonTooLarge when it asks for more than
+// MaxResources.
 func Of(pod *corev1.Pod, gpus config.Resources) (Demand, steering.Reason) {
+	if HasManyResources(pod) {
+		return Demand{}, steering.ReasonTooLarge
+	}
 	pod = WithDefaultedRequests(pod)
 	// What the status of a new pod says was written by its author.
 	d := OfStored(pod, gpus, false)
@@ -52,6 +56,9 @@ func Of(pod *corev1.Pod, gpus config.Resources) (Demand, steering.Reason) {
 	}
 	if len(d.GPUs) == 0 {
 		return d, steering.ReasonNoGPU
+	}
+	if len(d.Requests) > MaxResources {
+		return d, steering.ReasonTooLarge
 	}
 	return d, steering.ReasonNone
 }
@@ -81,12 +88,18 @@ func OfStored(pod *corev1.Pod, gpus config.Resources, useStatus bool) Demand {
 		FitCPU:        amountOf(corev1.ResourceCPU, fit[corev1.ResourceCPU]),
 		FitMemory:     amountOf(corev1.ResourceMemory, fit[corev1.ResourceMemory]),
 	}
-	for _, r := range d.Requests {
+	d.GPUs = gpusOf(d.Requests, gpus)
+	return d
+}
+
+// gpusOf returns those of the requests that are for GPUs.
+func gpusOf(requests Amounts, gpus config.Resources) (list []GPURequest) {
+	for _, r := range requests {
 		if gpus.IsGPU(string(r.Name)) {
-			d.GPUs = append(d.GPUs, GPURequest{Name: r.Name, Count: r.Value})
+			list = append(list, GPURequest{Name: r.Name, Count: r.Value})
 		}
 	}
-	return d
+	return list
 }
 
 // statesAll tells whether every container requests CPU and memory and the pod as a
@@ -232,9 +245,14 @@ const (
 	everywhere
 )
 
-// LoadOf returns what a stored pod takes of its node.
+// LoadOf returns what a stored pod takes of its node, of a pod with too many resources as
+// much as counts (see MaxResources).
 func LoadOf(pod *corev1.Pod, gpus config.Resources) Load {
+	pod = WithFewResources(pod, gpus)
 	d := OfStored(pod, gpus, !statusAgrees(pod))
+	if counted := d.Requests.few(gpus); len(counted) < len(d.Requests) {
+		d.Requests, d.GPUs = counted, gpusOf(counted, gpus)
+	}
 	switch {
 	case steering.IsNodePod(pod):
 		return d.Load(everywhere)

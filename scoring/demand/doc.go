@@ -4,6 +4,7 @@
 //
 //   - demand.go: START HERE, what a pod asks for
 //   - amounts.go: quantities as integers
+//   - few.go: how many resources of a pod count
 //   - load.go: what pods take of a node, as values that never change
 //   - resize.go: whether what a pod takes is what its spec says
 package demand

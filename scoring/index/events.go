@@ -125,7 +125,7 @@ func (ix *Index) expect(pod *reduced.Pod, record *podRecord, next ownership, bef
 	ix.ledger.pods[pod.UID] = record
 	ix.ledger.charge(record, next)
 	if next.owner == ownerTarget {
-		record.pending.listed = pod.Listed
+		ix.ledger.setListed(record, pod.Listed, pod.ListedBytes)
 		ix.expirePod(pod.UID, record)
 	} else {
 		ix.route.moveUp(before)

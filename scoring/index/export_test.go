@@ -211,3 +211,15 @@ func (ix *Index) NodesNow() []*nodes.State {
 	states, _, _ := ix.nodesNow()
 	return states
 }
+
+// ShortestList is how many nodes the pod on its way lists that lists fewest, 0 for none.
+func (ix *Index) ShortestList() (least int) {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	for _, r := range ix.ledger.pods {
+		if r.owner == ownerTarget && (least == 0 || len(r.pending.listed) < least) {
+			least = len(r.pending.listed)
+		}
+	}
+	return least
+}

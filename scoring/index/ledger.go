@@ -7,6 +7,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 )
 
@@ -51,6 +52,8 @@ type podRecord struct {
 	applied bool
 	// expires: there is an entry for the pod in expiries.
 	expires bool
+	// listedBytes is what pending.listed takes.
+	listedBytes int32
 	// pending is nil once the pod is bound.
 	pending *pendingPod
 }
@@ -93,7 +96,14 @@ type ledger struct {
 	// expected: node name -> the records whose owner is the target and whose node it
 	// is, as they came.
 	expected expected
+	// listedBytes is what the lists of all pods on their way take.
+	listedBytes int
 }
+
+// MaxListedBytes bounds what the lists of all pods on their way take together. In a burst
+// of 10,000 pods each lists 56 nodes, whose names they share: 9 MB. Lists of forged names,
+// which are shared with nobody, would take 16 KiB for each pod of the last minute.
+const MaxListedBytes = 16 << 20
 
 func newLedger(u *usage, gpus config.Resources) *ledger {
 	return &ledger{
@@ -111,6 +121,9 @@ func (l *ledger) charge(r *podRecord, next ownership) {
 	if r.owner == ownerTarget {
 		l.expected.remove(r)
 	}
+	if next.owner != ownerTarget {
+		l.setListed(r, nil, 0)
+	}
 	r.ownership = next
 	if r.owner == ownerTarget {
 		l.expected.add(r)
@@ -118,8 +131,23 @@ func (l *ledger) charge(r *podRecord, next ownership) {
 	l.indexTarget(r)
 	r.applied = next.owner > ownerTarget || next.owner == ownerTarget && l.enabled[r.namespace]
 	if r.applied {
+		r.load = l.usage.countable(r.node, r.load, l.perGPU.GPUs)
 		l.usage.apply(1, charge{Node: r.node, load: *r.load})
 		l.perGPU.Count(1, *r.load)
+	}
+}
+
+// setListed notes the nodes that the terms of a pod on its way list, and what they take:
+// only its target when the lists of all such pods take too much.
+func (l *ledger) setListed(r *podRecord, listed []string, bytes int) {
+	l.listedBytes -= int(r.listedBytes)
+	if bytes > 0 && l.listedBytes+bytes > MaxListedBytes {
+		listed, bytes = []string{r.node}, nodes.TextHeader+len(r.node)
+	}
+	l.listedBytes += bytes
+	r.listedBytes = int32(bytes)
+	if r.pending != nil {
+		r.pending.listed = listed
 	}
 }
 

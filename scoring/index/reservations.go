@@ -8,6 +8,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
 // Reservation is what a decision wants to hold for its pod.
@@ -40,10 +41,6 @@ type reservation struct {
 // once more if a later webhook has changed the pod (reinvocationPolicy IfNeeded).
 const maxCalls = 2
 
-// maxUIDLength is the length of a UUID in text, which is what the API server
-// sends; anything longer was not written by us.
-const maxUIDLength = 36
-
 // reservations are what decisions hold until their pods are seen.
 type reservations struct {
 	usage    *usage
@@ -62,7 +59,7 @@ func newReservations(u *usage, r *replicas) *reservations {
 // a template that carries our annotations, say; the copies must not all share one
 // reservation.
 func (r *reservations) uidOf(q *Query) types.UID {
-	if q.FirstUID == "" || len(q.FirstUID) > maxUIDLength {
+	if q.FirstUID == "" || len(q.FirstUID) > steering.MaxUIDLength {
 		return q.UID
 	}
 	own, ok := r.byUID[q.FirstUID]

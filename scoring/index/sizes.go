@@ -61,6 +61,13 @@ func (ix *Index) inFlightByNode() map[string]int64 {
 	return sum
 }
 
+// NodeCount is how many nodes there are.
+func (ix *Index) NodeCount() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return len(ix.usage.list)
+}
+
 // Size is how much an index holds.
 type Size struct {
 	// Nodes that exist, pods that count somewhere or are waited for, and decisions

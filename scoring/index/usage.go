@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/component-helpers/node/topology"
 
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
@@ -84,6 +85,23 @@ func (u *usage) apply(sign int64, c charge) {
 		u.negatives++
 	}
 	u.put(c.Node, next)
+}
+
+// maxNamesOnNode is of how many resources the use on one node is kept. A node offers some
+// tens at most, and only pods whose authors bind them to it themselves ask for others.
+const maxNamesOnNode = 256
+
+// countable returns the part of a load that counts on a node: all of it, unless there would
+// be the use of too many resources; then those that the node offers or every node may.
+func (u *usage) countable(name string, l *demand.Load, gpus config.Resources) *demand.Load {
+	s := u.states[name]
+	if s == nil || len(s.Used.Requests)+len(l.Requests) <= maxNamesOnNode {
+		return l
+	}
+	part := l.Only(func(resource corev1.ResourceName) bool {
+		return demand.CountsEverywhere(resource, gpus) || s.Node != nil && s.Allocatable.Get(resource) > 0
+	})
+	return &part
 }
 
 // before returns the state of a node, an empty one if nothing is known of it.

@@ -73,27 +73,6 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// maxConstraints bounds the terms, requirements and tolerations of a pod that a
-// pool is made for, and ten times as many values: they are compared with every
-// node, under the index's lock. Real pods have a few.
-const maxConstraints = 100
-
-// TooManyConstraints tells whether a pod has more than a decision should go through.
-func TooManyConstraints(pod *corev1.Pod) bool {
-	count, values := len(pod.Spec.NodeSelector)+len(pod.Spec.Tolerations), 0
-	if required := requiredTerms(pod); required != nil {
-		count += len(required.NodeSelectorTerms)
-		for i := range required.NodeSelectorTerms {
-			t := &required.NodeSelectorTerms[i]
-			count += len(t.MatchExpressions) + len(t.MatchFields)
-			for j := range t.MatchExpressions {
-				values += len(t.MatchExpressions[j].Values)
-			}
-		}
-	}
-	return count > maxConstraints || values > 10*maxConstraints
-}
-
 // IsPinned tells whether the pod can only ever go to one node by name.
 func IsPinned(pod *corev1.Pod) bool {
 	if pod.Spec.NodeSelector[corev1.LabelHostname] != "" {

@@ -7,46 +7,7 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/clustertest"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
-	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
-
-// A pod with more constraints than any real one is left alone at once: comparing
-// them with every node would hold up everybody.
-func TestTooManyConstraints(t *testing.T) {
-	c := clustertest.New(t, nil, clustertest.GPUNode("n", clustertest.List(clustertest.NVIDIA, "8")))
-	terms := func(n int) clustertest.PodOption {
-		return func(p *corev1.Pod) {
-			required := &corev1.NodeSelector{}
-			for range n {
-				required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
-					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: corev1.NodeSelectorOpDoesNotExist}},
-				})
-			}
-			clustertest.NodeAffinityOf(p).RequiredDuringSchedulingIgnoredDuringExecution = required
-		}
-	}
-	tolerations := func(p *corev1.Pod) { p.Spec.Tolerations = make([]corev1.Toleration, 101) }
-	values := func(p *corev1.Pod) {
-		terms(1)(p)
-		clustertest.NodeAffinityOf(p).RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms[0].MatchExpressions[0] =
-			corev1.NodeSelectorRequirement{Key: "a", Operator: corev1.NodeSelectorOpNotIn, Values: make([]string, 1001)}
-	}
-	for name, tc := range map[string]struct {
-		option clustertest.PodOption
-		want   steering.Reason
-	}{
-		"some terms": {terms(20), steering.ReasonPinned}, "many terms": {terms(51), steering.ReasonTooLarge},
-		"many tolerations": {tolerations, steering.ReasonTooLarge}, "many values": {values, steering.ReasonTooLarge},
-	} {
-		pod := clustertest.GPUPod(name, clustertest.List(clustertest.NVIDIA, "1"), tc.option)
-		if d := c.DecideOn(pod); d.Reason != tc.want {
-			t.Errorf("%s: reason %q, want %q", name, d.Reason, tc.want)
-		}
-		if got := c.KeepsPool(pod); got != (tc.want == steering.ReasonPinned) {
-			t.Errorf("%s: has a pool: %v, want one for the pod with some terms only", name, got)
-		}
-	}
-}
 
 // What makes a difference to a node makes one to the signature; texts that run into
 // each other do not hide it.

@@ -57,7 +57,7 @@ func TestDescribes(t *testing.T) {
 		if known.Describes(changed, rules) {
 			t.Errorf("%s: not seen", name)
 		}
-		if known.Equal(nodes.New(changed, rules, &nodes.Texts{})) {
+		if known.Equal(nodes.New(changed, rules, nodes.NewTexts(nodes.MaxTextBytes))) {
 			t.Errorf("%s: New does not see it either", name)
 		}
 	}

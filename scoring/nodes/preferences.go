@@ -7,20 +7,13 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
-// maxUserTerms bounds the user's preferred terms that a decision goes through for
-// every node. Real pods have a few; a thousand on a thousand nodes would take
-// longer than the webhook may.
-const maxUserTerms = 100
-
 // UserPreferences prepares the pod's own preferred node-affinity terms and
-// returns their largest weight; nil and 0 when it has none.
+// returns their largest weight; nil and 0 when it has none. How many there may be is
+// bounded by CountConstraints.
 func UserPreferences(pod *corev1.Pod) (*nodeaffinity.PreferredSchedulingTerms, int64, steering.Reason) {
 	terms := steering.PreferredTerms(pod)
 	if len(terms) == 0 {
 		return nil, 0, steering.ReasonNone
-	}
-	if len(terms) > maxUserTerms {
-		return nil, 0, steering.ReasonTooLarge
 	}
 	prepared, err := nodeaffinity.NewPreferredSchedulingTerms(terms)
 	if err != nil {

@@ -10,6 +10,7 @@
 //   - make.go: how it is made without keeping others waiting
 //   - sorted.go: its nodes in order, in trees or lists
 //   - scattered.go: the same nodes in an order without neighbours
+//   - size.go: how much they take
 //   - latest.go: the states of all nodes as they are now, by slot
 //   - companions.go: what a GPU's pod usually takes along
 package pool

@@ -5,16 +5,25 @@ import (
 	"sync"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 )
 
 // loads holds each of the loads that thousands of pods have in common once.
 type loads struct {
-	mu   sync.Mutex
-	held map[string]*demand.Load
+	mu     sync.Mutex
+	recent *nodes.Recent[*demand.Load]
 }
 
-// maxLoads is when all are forgotten: many more than kinds of pods in a cluster.
-const maxLoads = 10_000
+const (
+	// MaxLoadBytes is what all loads together may take, twice: see nodes.Recent. It is enough
+	// for 8,000 kinds of pods with four resources each, many more than a cluster has.
+	MaxLoadBytes = 4 << 20
+	// loadCost is what an entry takes besides its key and its load: the pointer and the key's
+	// header in the map with its spare room, and the size classes.
+	loadCost = 120
+)
+
+func newLoads() *loads { return &loads{recent: nodes.NewRecent[*demand.Load](MaxLoadBytes)} }
 
 // one returns a load that is the same as l.
 func (h *loads) one(l demand.Load) *demand.Load {
@@ -29,14 +38,12 @@ func (h *loads) one(l demand.Load) *demand.Load {
 			key = append(key, ',')
 		}
 	}
+	cost := len(key) + l.Bytes() + loadCost
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.held[string(key)]; held != nil {
+	if held, ok := h.recent.Get(string(key), cost); ok {
 		return held
 	}
-	if h.held == nil || len(h.held) >= maxLoads {
-		h.held = map[string]*demand.Load{}
-	}
-	h.held[string(key)] = &l
+	h.recent.Put(string(key), &l, cost)
 	return &l
 }

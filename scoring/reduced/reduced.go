@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
@@ -49,8 +50,10 @@ type placement struct {
 	// Admission, steering and target are our annotations.
 	Admission        types.UID
 	steering, Target string
-	// Listed are the nodes that its terms name, by falling weight; nil once it is bound.
-	Listed []string
+	// Listed are the nodes that its terms name, by falling weight, as many as terms of ours
+	// can name; nil once it is bound. ListedBytes is what they take.
+	Listed      []string
+	ListedBytes int
 	// Landing says where it is by its terms, if it is bound and steered.
 	Landing steering.Landing
 }
@@ -64,10 +67,24 @@ type Reducer struct {
 	rules *nodes.Rules
 	// OwnNamespace is where this process' pod and those of the other replicas are.
 	OwnNamespace string
-	// texts and loads are those that many objects have in common.
-	texts nodes.Texts
-	loads loads
+	// nodeTexts, podTexts and loads are those that many objects have in common. The texts of
+	// pods are apart from those of nodes: anybody may create pods with names that nobody else
+	// has, and those of nodes, of which there are a hundred per node, must stay shared.
+	nodeTexts, podTexts *nodes.Texts
+	loads               *loads
 }
+
+const (
+	// MaxPodTextBytes is what the texts of pods together may take, twice: see nodes.Recent.
+	// The names of 15,000 nodes and 1,000 namespaces take it once.
+	MaxPodTextBytes = 2 << 20
+	// maxListed is how many nodes the terms of a pod list at most: as many as the
+	// configuration allows, 100 maxTerms and 100 tailTerms.
+	maxListed = 200
+	// MaxListedBytes is what the nodes that a pod's terms list may take: as many with
+	// names of 65 bytes.
+	MaxListedBytes = 16 << 10
+)
 
 // NewReducer returns one for a valid configuration.
 func NewReducer(cfg config.Configuration) (*Reducer, error) {
@@ -75,15 +92,19 @@ func NewReducer(cfg config.Configuration) (*Reducer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nodes.excludeSelector: %w", err)
 	}
-	return &Reducer{cfg: cfg, rules: rules}, nil
+	return &Reducer{
+		cfg: cfg, rules: rules,
+		nodeTexts: nodes.NewTexts(nodes.MaxTextBytes), podTexts: nodes.NewTexts(MaxPodTextBytes), loads: newLoads(),
+	}, nil
 }
 
 // Pod reduces a Pod to what the index reads.
 func (r *Reducer) Pod(pod *corev1.Pod) *Pod {
+	pod = demand.WithFewResources(pod, r.cfg.Resources)
 	p := &Pod{
-		Namespace: r.texts.One(pod.Namespace), Name: pod.Name, UID: pod.UID,
+		Namespace: r.podTexts.One(pod.Namespace), Name: pod.Name, UID: pod.UID,
 		Created:   pod.CreationTimestamp.Unix(),
-		NodeName:  r.texts.One(pod.Spec.NodeName),
+		NodeName:  r.podTexts.One(pod.Spec.NodeName),
 		Over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
 		Failed:    pod.Status.Phase == corev1.PodFailed,
 		Refused:   refusedByNode(pod),
@@ -100,21 +121,67 @@ func (r *Reducer) Pod(pod *corev1.Pod) *Pod {
 }
 
 func (r *Reducer) placement(pod *corev1.Pod) *placement {
-	how := pod.Annotations[config.AnnotationSteering]
-	admission, target := pod.Annotations[config.AnnotationAdmission], pod.Annotations[config.AnnotationTarget]
+	how := knownSteering(pod.Annotations[config.AnnotationSteering])
+	admission, target := admissionUID(pod), r.target(pod)
 	if how == "" && admission == "" && target == "" && pod.Status.NominatedNodeName == "" {
 		return noPlacement
 	}
 	p := &placement{
-		Nominated: r.texts.One(pod.Status.NominatedNodeName), Admission: types.UID(admission),
-		steering: r.texts.One(how), Target: r.texts.One(target),
+		Nominated: r.podTexts.One(pod.Status.NominatedNodeName), Admission: admission,
+		steering: how, Target: target,
 	}
 	if pod.Spec.NodeName == "" {
-		p.Listed = r.texts.All(steering.Listed(pod))
+		p.Listed, p.ListedBytes = r.listed(pod)
 	} else if p.Steered() {
 		p.Landing = steering.LandingOf(pod)
 	}
 	return p
+}
+
+// Anybody may write our annotations, 256 KiB of them. What is not of the form that we
+// write is as if it were not there.
+
+// knownSteering returns one of our words, empty for any other.
+func knownSteering(how string) string {
+	for _, known := range []string{config.SteeringRanked, config.SteeringLate, config.SteeringDryRun} {
+		if how == known {
+			return known
+		}
+	}
+	return ""
+}
+
+// admissionUID is the UID of the admission request that the pod says it had, empty for
+// what is longer than any.
+func admissionUID(pod *corev1.Pod) types.UID {
+	uid := pod.Annotations[config.AnnotationAdmission]
+	if len(uid) > steering.MaxUIDLength {
+		return ""
+	}
+	return types.UID(uid)
+}
+
+// target is the node that the pod says it is expected on, empty for what is no name of a
+// node.
+func (r *Reducer) target(pod *corev1.Pod) string {
+	target := pod.Annotations[config.AnnotationTarget]
+	if target == "" || len(validation.IsDNS1123Subdomain(target)) > 0 {
+		return ""
+	}
+	return r.podTexts.One(target)
+}
+
+// listed returns the nodes that our terms on the pod name, as many as such terms can, and
+// what they take.
+func (r *Reducer) listed(pod *corev1.Pod) (names []string, bytes int) {
+	names = steering.Listed(pod)
+	for i, name := range names {
+		if bytes += len(name); i == maxListed || bytes > MaxListedBytes-maxListed*nodes.TextHeader {
+			names = names[:i]
+			break
+		}
+	}
+	return r.podTexts.All(names)
 }
 
 // Steered tells whether the pod has terms of ours.
@@ -133,7 +200,7 @@ func (r *Reducer) Node(object *corev1.Node, known *nodes.Node) *nodes.Node {
 	if known != nil && known.Describes(object, r.rules) {
 		return known
 	}
-	return nodes.New(object, r.rules, &r.texts)
+	return nodes.New(object, r.rules, r.nodeTexts)
 }
 
 // isReplica tells whether a pod serves as this process does: the API server calls it

@@ -10,6 +10,10 @@ import (
 
 const pathAnnotations = "/metadata/annotations"
 
+// MaxUIDLength is the length of a UUID in text, which is what the API server sends as the
+// UID of a request; anything longer was not written by us.
+const MaxUIDLength = 36
+
 // annotations are those that we write, in the order in which they are written, so that
 // the same decision gives the same patch.
 var annotations = []string{config.AnnotationSteering, config.AnnotationTarget, config.AnnotationAdmission, config.AnnotationRanking}

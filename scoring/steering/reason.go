@@ -31,9 +31,13 @@ const (
 	// ReasonTimeout: the decision took longer than the decision timeout, or would have, since
 	// many pods of new kinds were waiting in the namespace.
 	ReasonTimeout Reason = "Timeout"
-	// ReasonTooLarge: the pod has more of something (terms, objects, bytes) than a
+	// ReasonTooLarge: the pod has more of something (bytes, resources, our own parts) than a
 	// decision should have to go through.
 	ReasonTooLarge Reason = "TooLarge"
+	// ReasonConstraintsTooLarge: the pod's node selector, tolerations and node affinity,
+	// required and preferred, have more requirements, values or bytes together than can be
+	// compared with every node.
+	ReasonConstraintsTooLarge Reason = "ConstraintsTooLarge"
 	// ReasonNotPodCreate: not the creation of a pod.
 	ReasonNotPodCreate Reason = "NotPodCreate"
 	// ReasonUndecodable: the object does not decode as a pod; the API server

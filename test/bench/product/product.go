@@ -24,8 +24,8 @@ var environment = []string{"GOMEMLIMIT=460MiB", "GOGC=150"}
 // Product is one process of the binary.
 type Product struct {
 	*controlplane.Component
-	// Port serves the webhook.
-	Port int
+	// Port serves the webhook, HealthPort probes and MetricsPort metrics.
+	Port, HealthPort, MetricsPort int
 
 	metricsURL string
 }
@@ -57,7 +57,7 @@ func New(binary, dir, kubeconfig string) (*Product, error) {
 	if err != nil {
 		return nil, fmt.Errorf("finding ports for gpu-binpacker: %w", err)
 	}
-	p := &Product{Port: ports[0], metricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1])}
+	p := &Product{Port: ports[0], MetricsPort: ports[1], HealthPort: ports[2], metricsURL: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1])}
 	readyURL := fmt.Sprintf("http://127.0.0.1:%d/readyz", ports[2])
 	p.Component = controlplane.NewComponent(controlplane.ComponentOptions{
 		Name: "gpu-binpacker", Path: binary, Dir: dir,

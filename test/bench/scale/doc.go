@@ -16,4 +16,7 @@
 //   - watch.go: the command watch, bare informers
 //   - measure.go: one measurement each
 //   - result.go: the table and the report
+//   - attack.go: instead of all that, an attack on all bounds of memory at once
+//   - attack_pods.go: its pods in the API
+//   - attack_reviews.go: its requests
 package main

@@ -28,6 +28,7 @@ type options struct {
 	settle, cpu    time.Duration
 	changes        float64
 	timeout        time.Duration
+	attack         time.Duration
 	binary, report string
 }
 
@@ -56,6 +57,7 @@ func command(ctx context.Context, args []string) error {
 	set.DurationVar(&o.cpu, "cpu", time.Minute, "time of each of the two measurements of CPU")
 	set.Float64Var(&o.changes, "changes", 100, "pod changes per second")
 	set.DurationVar(&o.timeout, "timeout", time.Hour, "end after that time")
+	set.DurationVar(&o.attack, "attack", 0, "attack all bounds at once for that time, and see that the memory limit holds, instead of the measurements")
 	set.StringVar(&o.binary, "binary", "", "the gpu-binpacker to run; default: built from the repository")
 	set.StringVar(&o.report, "report", "", "the file to write; default bin/reports/scale.json of the repository")
 	if err := set.Parse(args); err != nil {
@@ -67,38 +69,45 @@ func command(ctx context.Context, args []string) error {
 	debug.SetGCPercent(gcPercent)
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	r, err := bench(ctx, o)
-	if err != nil {
+	if o.attack > 0 {
+		return withBed(ctx, o, func(b *bed) error { return attackOnly(ctx, b) })
+	}
+	var r result
+	if err := withBed(ctx, o, func(b *bed) (err error) { r, err = bench(ctx, b); return err }); err != nil {
 		return err
 	}
 	return errors.Join(writeTable(os.Stdout, r), save(o.report, r))
 }
 
-// bench makes all measurements.
-func bench(ctx context.Context, o options) (r result, err error) {
+// withBed does something with what is measured with.
+func withBed(ctx context.Context, o options, do func(*bed) error) (err error) {
 	if o.binary, err = product.Build(ctx, os.Stderr, o.binary); err != nil {
-		return r, err
+		return err
 	}
 	root, err := programs.RepositoryRoot()
 	if err != nil {
-		return r, err
+		return err
 	}
 	dir, err := os.MkdirTemp("", "gpu-binpacker-scale-")
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer os.RemoveAll(dir)
 	api, err := fakeapi.Start(dir)
 	if err != nil {
-		return r, err
+		return err
 	}
 	defer func() { err = errors.Join(err, api.Stop()) }()
 	realistic, err := cluster.NewRealistic(root)
 	if err != nil {
-		return r, err
+		return err
 	}
-	b := &bed{options: o, dir: dir, api: api, contents: contents{api: api, objects: realistic, nodes: o.nodes}}
-	r = result{Nodes: o.nodes, Pods: o.nodes * cluster.PodsPerNode}
+	return do(&bed{options: o, dir: dir, api: api, contents: contents{api: api, objects: realistic, nodes: o.nodes}})
+}
+
+// bench makes all measurements.
+func bench(ctx context.Context, b *bed) (r result, err error) {
+	r = result{Nodes: b.options.nodes, Pods: b.options.nodes * cluster.PodsPerNode}
 	if err := b.measureMemory(ctx, &r); err != nil {
 		return r, err
 	}
