@@ -63,7 +63,8 @@ PODS and IN FLIGHT are of the whole node: pods that hold GPUs, those of DaemonSe
 and ending ones not counted, and GPUs held for pods that are not on the node yet.
 STATE says why nothing is packed onto a node: excluded by the configuration, not
 ready, cordoned, leaving (an autoscaler or somebody removes it), back-off (it
-refused GPU pods a moment ago).`,
+refused GPU pods of several namespaces a moment ago; what it refused of one keeps
+out pods of that one only, which explain shows).`,
 		Example: `  gpu-binpacker nodes
   gpu-binpacker nodes --watch
   gpu-binpacker nodes --sort free -o json`,

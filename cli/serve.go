@@ -95,7 +95,7 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 		return err
 	}
 	ix.SetOwnNamespace(namespace)
-	ix.Observe(index.Observers{Landed: logLanding(log.WithName("index")), Negative: logNegative(log.WithName("index"))})
+	ix.Observe(observersOf(log.WithName("index")))
 	mgr, err := newManager(restConfig, log)
 	if err != nil {
 		return err
@@ -149,6 +149,19 @@ func newLogger(cfg config.Log) (logr.Logger, error) {
 		return logr.Logger{}, fmt.Errorf("building the logger: %w", err)
 	}
 	return zapr.NewLogger(zapLogger), nil
+}
+
+// observersOf log what happens in the index.
+func observersOf(log logr.Logger) index.Observers {
+	return index.Observers{Landed: logLanding(log), Negative: logNegative(log), ClockAhead: logClockAhead(log)}
+}
+
+// logClockAhead logs that the clocks differ. It is allowed for wherever times are compared,
+// but whoever compares times of logs should know.
+func logClockAhead(log logr.Logger) func(time.Duration) {
+	return func(ahead time.Duration) {
+		log.Info("The clock of this machine differs from the API server's; set one of them right", "ahead", ahead.Round(time.Second).String())
+	}
 }
 
 // logLanding logs, at debug level, where steered pods went.

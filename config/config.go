@@ -91,6 +91,15 @@ const (
 	LargestFirst  EmptyNodes = "LargestFirst"
 )
 
+// What a configuration may allow at most: terms in order, and terms behind them.
+const (
+	mostHeadTerms = 100
+	mostTailTerms = 100
+	// MostTerms is how many terms a replica adds to a pod at most, whatever its
+	// configuration: a pod with more has some of somebody else.
+	MostTerms = mostHeadTerms + mostTailTerms
+)
+
 // Weights configures the preferred node-affinity terms.
 type Weights struct {
 	// Weighting is Chain (default) or Equal. Chain makes the scheduler fill the
@@ -198,15 +207,18 @@ type Nodes struct {
 	Backoff Backoff `json:"backoff"`
 }
 
-// Backoff says when a node is no candidate because its kubelet refused GPU pods
-// (UnexpectedAdmissionError, OutOf..., TopologyAffinityError): a broken device
-// plugin fails every pod within seconds, and the node looks free again.
+// Backoff says when a node is no candidate because it refused GPU pods: its kubelet
+// (UnexpectedAdmissionError, OutOf..., TopologyAffinityError), or the runtime, which could
+// not start their containers (StartError). A broken device plugin or driver fails every
+// pod within seconds, and the node looks free again.
 type Backoff struct {
-	// Failures is how many refused pods within Window begin a back-off, 1 to 1000;
-	// 0 switches it off. Default 3: one or two happen when a pod's end and the next
-	// one's start cross.
+	// Failures is how many refused pods in a row begin a back-off, with no GPU pod
+	// started on the node since the first of them, 1 to 1000; 0 switches it off. Those
+	// of one namespace begin one for its pods, those of two for everybody's. Default 3:
+	// one or two happen when a pod's end and the next one's start cross.
 	Failures int `json:"failures"`
-	// Window is the time within which they count, 1s to 1h. Default 1m.
+	// Window has no effect: refusals in a row count at whatever rate they come. 1s to
+	// 1h. Default 1m.
 	Window metav1.Duration `json:"window"`
 	// Initial is how long the first back-off lasts, 1s to 24h. Each one that
 	// begins soon after the last, within its length, is twice as long. Default 1m.

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
@@ -52,6 +53,8 @@ type LeftOutNode struct {
 	// Lacking are the resources that the node has too little of, sorted by name,
 	// "pods" among them; only with NodeInsufficient.
 	Lacking []nodes.Shortage `json:"lacking,omitempty"`
+	// Backoff says for which pods the node is in back-off; only with NodeBackoff.
+	Backoff *index.Rule `json:"backoff,omitempty"`
 }
 
 // Explain tells what Decide would go by for a pod. It looks at every node, so it is
@@ -75,13 +78,14 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 	var candidates []candidate
 	for _, state := range v.All {
 		reason, err := filter.Check(state)
+		rule, held := v.BackoffRule(state.Name)
 		switch {
 		case err != nil:
 			return e // the decision says that the affinity does not parse
-		case reason == nodes.Feasible && !v.InBackoff(state.Name):
+		case reason == nodes.Feasible && !held:
 			candidates = append(candidates, newCandidate(&v, state, &filter, user))
 		default:
-			e.LeftOut = append(e.LeftOut, leftOut(state, reason, q.Demand))
+			e.LeftOut = append(e.LeftOut, leftOut(state, reason, q.Demand, rule))
 		}
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int { return compareCandidates(&a, &b) })
@@ -93,12 +97,12 @@ func (s *Scorer) Explain(ctx context.Context, r Request) Explanation {
 }
 
 // leftOut says why a node is no candidate: for the filter's reason, or since it refused
-// pods if the filter has none.
-func leftOut(s *nodes.State, reason nodes.Reason, d *demand.Demand) LeftOutNode {
+// pods, by that rule, if the filter has none.
+func leftOut(s *nodes.State, reason nodes.Reason, d *demand.Demand, rule index.Rule) LeftOutNode {
 	out := LeftOutNode{Name: s.Name, Reason: reason}
 	switch reason {
 	case nodes.Feasible:
-		out.Reason = nodes.Backoff
+		out.Reason, out.Backoff = nodes.Backoff, &rule
 	case nodes.Insufficient:
 		out.Lacking = nodes.Shortages(s, d)
 	}

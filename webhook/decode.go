@@ -15,9 +15,11 @@ const (
 	// maxPodBytes leaves a third of the 1.5 MiB that etcd takes in one request
 	// (--max-request-bytes) to what we and others add.
 	maxPodBytes = 1 << 20
-	// maxOwnParts is several times what we ever add; removing many more takes long,
-	// here and in the API server.
-	maxOwnParts = 500
+	// maxOwnParts is what we ever add. A pod with more elements of that shape is one whose
+	// author wrote them: it is left as it is, since a patch would remove them one by one,
+	// and the API server moves the rest of the list each time. Nobody else is affected by
+	// them: the index does not follow such a pod.
+	maxOwnParts = steering.MostElements
 )
 
 // submission is the pod of a request.
@@ -60,7 +62,7 @@ func decode(req admission.Request) (*submission, steering.Reason) {
 		return nil, steering.ReasonUndecodable
 	}
 	s.user, s.own = steering.Separate(s.pod)
-	if s.own.Elements() > maxOwnParts {
+	if s.own.Exceeds() {
 		return nil, steering.ReasonTooLarge
 	}
 	return s, steering.ReasonNone

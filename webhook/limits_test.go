@@ -33,6 +33,7 @@ func TestHandleLargePods(t *testing.T) {
 		"too large":            {[]byte(gpuPod + strings.Repeat(" ", maxPodBytes-len(gpuPod)+1)), steering.ReasonTooLarge},
 		"many parts like ours": {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts-1)), steering.ReasonNone},
 		"too many":             {podWith("", ownTerm+strings.Repeat(","+ownTerm, maxOwnParts)), steering.ReasonTooLarge},
+		"thousands":            {podWith("", ownTerm+strings.Repeat(","+ownTerm, 5000)), steering.ReasonTooLarge},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

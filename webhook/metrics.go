@@ -67,7 +67,7 @@ func RegisterIndex(registry prometheus.Registerer, ix *index.Index) {
 	gauge("gpu_binpacker_index_pods", "Pods in the index.", func(s index.Size) int { return s.Pods })
 	gauge("gpu_binpacker_index_reservations", "Decisions whose pod was not seen yet.", func(s index.Size) int { return s.Reservations })
 	gauge("gpu_binpacker_waiting_pods", "Steered pods that have no node yet.", func(s index.Size) int { return s.Waiting })
-	gauge("gpu_binpacker_backoff_nodes", "Nodes that are no candidates for a while, since they refused GPU pods.", func(s index.Size) int { return s.Backoff })
+	registerBackoff(registry, ix)
 	gauge("gpu_binpacker_replicas", "Pods of this webhook that are ready.", func(s index.Size) int { return s.Replicas })
 	gauge("gpu_binpacker_index_synced", "1 when the index has seen all nodes and pods.", func(index.Size) int {
 		if ix.Synced() {
@@ -92,6 +92,14 @@ func RegisterIndex(registry prometheus.Registerer, ix *index.Index) {
 		Name: "gpu_binpacker_scanned_decisions_total",
 		Help: "Decisions that went through all nodes, since the pod was of a new kind and its namespace had its share of what is kept for kinds of pods.",
 	}, func() float64 { return float64(ix.Scanned()) }))
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "gpu_binpacker_reservations_unseen_total",
+		Help: "Decisions whose pod was not seen before their reservation ended: its creation was refused later, or the watch stalls.",
+	}, func() float64 { return float64(ix.Unseen()) }))
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "gpu_binpacker_clock_ahead_seconds",
+		Help: "By how much this replica's clock is ahead of the API server's, by the pods that came lately; up to a second too much where they are few.",
+	}, func() float64 { return ix.ClockAhead().Seconds() }))
 	registerLandings(registry, ix)
 	registry.MustRegister(occupancyCollector{func() []nodes.Occupancy {
 		if !ix.Synced() {
@@ -136,6 +144,21 @@ func RegisterCertificate(registry prometheus.Registerer, listener *Listener) {
 		}
 		return 0
 	}))
+}
+
+// registerBackoff registers how many nodes are in back-off, for everybody and for the pods
+// of some namespaces only.
+func registerBackoff(registry prometheus.Registerer, ix *index.Index) {
+	for scope, count := range map[string]func(index.Size) int{
+		"everybody": func(s index.Size) int { return s.Backoff },
+		"namespace": func(s index.Size) int { return s.NamespaceBackoff },
+	} {
+		registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "gpu_binpacker_backoff_nodes",
+			Help:        "Nodes that are no candidates for a while, since they refused GPU pods: for everybody, or for the pods of a namespace.",
+			ConstLabels: prometheus.Labels{"scope": scope},
+		}, func() float64 { return float64(count(ix.Size())) }))
+	}
 }
 
 // registerLandings registers the counters of where steered pods went.

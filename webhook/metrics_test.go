@@ -3,14 +3,17 @@ package webhook
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -75,7 +78,9 @@ func TestRegisterIndex(t *testing.T) {
 	want := map[string]float64{
 		"gpu_binpacker_index_nodes": 3, "gpu_binpacker_index_pods": 2, "gpu_binpacker_index_reservations": 0,
 		"gpu_binpacker_index_synced": 1, "gpu_binpacker_index_last_event_timestamp_seconds": 0, "gpu_binpacker_index_negative_usage_total": 0, "gpu_binpacker_waiting_pods": 0,
-		"gpu_binpacker_scanned_decisions_total": 0, where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
+		"gpu_binpacker_scanned_decisions_total": 0, "gpu_binpacker_reservations_unseen_total": 0, "gpu_binpacker_clock_ahead_seconds": 0,
+		"gpu_binpacker_backoff_nodes/everybody": 0, "gpu_binpacker_backoff_nodes/namespace": 0,
+		where + "target": 0, where + "listed": 0, where + "other": 0, where + "late": 0,
 	}
 	check(want)
 
@@ -99,6 +104,23 @@ func TestRegisterIndex(t *testing.T) {
 	}
 	want["gpu_binpacker_waiting_pods"], want[where+"target"] = 0, 1
 	want["gpu_binpacker_index_last_event_timestamp_seconds"] = float64(bed.clock.Unix())
+	check(want)
+
+	// A pod that never comes, and pods that their node refuses.
+	bed.clock = bed.clock.Add(time.Second)
+	again := podCreate([]byte(gpuPod))
+	again.UID = "again"
+	bed.Handle(t.Context(), again)
+	bed.clock = bed.clock.Add(config.Default().InFlight.ReservationTTL.Duration)
+	for i := range 3 {
+		failed := pod.DeepCopy()
+		failed.UID, failed.Spec.NodeName, failed.CreationTimestamp = types.UID(fmt.Sprint("failed", i)), "", metav1.NewTime(bed.clock)
+		bed.ix.SetPod(failed.DeepCopy())
+		failed.Spec.NodeName, failed.Status.Phase, failed.Status.Reason = pod.Spec.NodeName, corev1.PodFailed, "UnexpectedAdmissionError"
+		bed.ix.SetPod(failed)
+	}
+	want["gpu_binpacker_reservations_unseen_total"], want["gpu_binpacker_backoff_nodes/namespace"] = 1, 1
+	want[where+"target"] += 3
 	check(want)
 
 	for i := range pool.MaxPools { // each of a kind of its own; there is a pool of the pod before
@@ -131,7 +153,8 @@ func indexMetrics(t *testing.T, registry *prometheus.Registry) map[string]float6
 	values := map[string]float64{}
 	for _, family := range families {
 		name := family.GetName()
-		if !strings.HasPrefix(name, "gpu_binpacker_index_") && !strings.HasSuffix(name, "_pods") && !strings.HasSuffix(name, "_pods_total") && !strings.HasPrefix(name, "gpu_binpacker_scanned_") {
+		if !strings.HasPrefix(name, "gpu_binpacker_index_") && !strings.HasSuffix(name, "_pods") && !strings.HasSuffix(name, "_pods_total") &&
+			!slices.Contains([]string{"gpu_binpacker_scanned_decisions_total", "gpu_binpacker_reservations_unseen_total", "gpu_binpacker_clock_ahead_seconds", "gpu_binpacker_backoff_nodes"}, name) {
 			continue
 		}
 		for _, metric := range family.GetMetric() {

@@ -162,7 +162,8 @@ func (v *View) printLeftOut(e *Explanation) {
 	}
 	byReason := map[string][]string{}
 	for _, n := range e.LeftOut {
-		byReason[string(n.Reason)] = append(byReason[string(n.Reason)], n.Name)
+		reason := outReason(&n)
+		byReason[reason] = append(byReason[reason], n.Name)
 	}
 	reasons := slices.SortedFunc(maps.Keys(byReason), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(byReason[b]), len(byReason[a])), cmp.Compare(a, b))
@@ -187,9 +188,24 @@ func leftOutText(n *scoring.LeftOutNode) string {
 		lacking = append(lacking, fmt.Sprintf("%s %s of %s", amount(l.Name, l.Free), l.Name, amount(l.Name, l.Requested)))
 	}
 	if len(lacking) == 0 {
-		return string(n.Reason)
+		return outReason(n)
 	}
-	return string(n.Reason) + ": " + strings.Join(lacking, ", ")
+	return outReason(n) + ": " + strings.Join(lacking, ", ")
+}
+
+// outReason is the reason, of a back-off with the pods that it is for unless these are all.
+func outReason(n *scoring.LeftOutNode) string {
+	reason := string(n.Reason)
+	if n.Backoff == nil {
+		return reason
+	}
+	if n.Backoff.Namespace {
+		reason += ", of this namespace only"
+	}
+	if n.Backoff.Requests {
+		reason += ", with these requests only"
+	}
+	return reason
 }
 
 // printPatch prints the patch, one operation a line.

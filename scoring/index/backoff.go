@@ -2,137 +2,255 @@ package index
 
 import (
 	"maps"
-	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/reduced"
 )
 
-// A node whose device plugin is broken refuses every GPU pod within seconds. The
-// pods fail and free their GPUs, the node looks as good as before, and whoever
-// packs sends the next ones there: a black hole. So a node that refused several
-// GPU pods lately is no candidate for a while, longer each time it happens again.
+// A node whose device plugin or driver is broken fails every GPU pod within seconds. The
+// pods free their GPUs, the node looks as good as before, and whoever packs sends the next
+// ones there: a black hole. So a node that refused several GPU pods in a row is no
+// candidate for a while, longer each time it happens again.
+//
+// In a row means that no GPU pod has started on the node since the first of them, at
+// whatever rate they come. One namespace's pods alone may all be wrong in the same way, with
+// a command that does not exist, so they put the node out for that namespace; those of two
+// put it out for everybody. What the topology manager refuses says something of pods with
+// the same requests only, and all of it only of pods that ask for the same GPU resource.
+//
+// All of it follows from outcomes of pods (see package reduced) and their times, in
+// whatever order they become known: so all replicas say the same, and one that was
+// restarted too, as far as the API still shows the pods.
+
+// scope are the pods that a node is no candidate for.
+type scope struct {
+	// namespace is theirs; empty for pods of all.
+	namespace string
+	subject
+}
+
+// subject is what an outcome speaks of: pods that ask for a GPU resource, all of them or
+// those with the same requests.
+type subject struct {
+	gpu corev1.ResourceName
+	// shape is zero for all.
+	shape shape
+}
+
+// ends are the ends of back-offs, by node and by the API server's clock. They are never
+// changed but replaced, since decisions under way read them.
+type ends map[string]time.Time
+
+// holds tells whether a node's back-off is not over.
+func (e ends) holds(node string, now time.Time) bool {
+	end, ok := e[node]
+	return ok && now.Before(end)
+}
 
 // backoffs are the nodes that refused GPU pods.
 type backoffs struct {
-	cfg config.Backoff
-	// pending are the GPU pods that were seen without a node and have not failed: the
-	// scheduler chooses their node. A pod whose author names one says nothing about
-	// it.
-	pending map[types.UID]struct{}
-	nodes   map[string]*refusals
-	// until: node -> end of its back-off. It is never changed but replaced, since
-	// decisions under way read it; nearly always it is empty.
-	until map[string]time.Time
+	cfg  config.Backoff
+	gpus config.Resources
+	// nodes have what is known of each.
+	nodes map[string]*outcomes
+	// held are the back-offs of each scope; nearly always there are none.
+	held map[scope]ends
+	// swept is when what is over was last taken out of all scopes.
+	swept time.Time
 }
 
-// refusals are those of one node.
-type refusals struct {
-	// recent are when it refused, within the window.
-	recent []time.Time
-	// pause and until are those of the latest back-off.
-	pause time.Duration
-	until time.Time
+func newBackoffs(cfg config.Backoff, gpus config.Resources) *backoffs {
+	return &backoffs{cfg: cfg, gpus: gpus, nodes: map[string]*outcomes{}, held: map[scope]ends{}}
 }
 
-func newBackoffs(cfg config.Backoff) *backoffs {
-	return &backoffs{cfg: cfg, pending: map[types.UID]struct{}{}, nodes: map[string]*refusals{}}
-}
+// maxSubjects is for how many GPU resources of one pod its outcome counts, the first ones by
+// name. Pods ask for one, rarely for two; names are for the author to choose.
+const maxSubjects = 4
 
-// note counts a pod that its node refused after the scheduler put it there. Each counts
-// once, and only if it was seen before it had a node.
-func (b *backoffs) note(pod *reduced.Pod, gpus config.Resources, now time.Time) {
-	if b.cfg.Failures == 0 {
+// note follows what a pod shows of its node, which was created at since if that is known.
+// now is by the API server's clock.
+func (b *backoffs) note(pod *reduced.Pod, since, now time.Time) {
+	if b.cfg.Failures == 0 || pod.Outcome == reduced.OutcomeUnknown {
 		return
 	}
-	_, known := b.pending[pod.UID]
-	if pod.NodeName == "" {
-		if !known && pod.UsesGPUs(gpus) {
-			b.pending[pod.UID] = struct{}{}
+	o := b.nodes[pod.NodeName]
+	if o == nil {
+		o = &outcomes{since: since}
+		b.nodes[pod.NodeName] = o
+	}
+	at := time.Unix(pod.OutcomeAt, 0)
+	if at.After(now) {
+		at = now // the node's clock is ahead
+	}
+	if at.Before(o.since) {
+		return // it speaks of a node that was there before under that name
+	}
+	if o.note(pod, b.subjectsOf(pod), at, b.cfg) {
+		b.derive(pod.NodeName, o, now)
+	}
+}
+
+// subjectsOf are the GPU resources that a pod asks for, with its shape.
+func (b *backoffs) subjectsOf(pod *reduced.Pod) []subject {
+	list := make([]subject, 0, maxSubjects)
+	for _, a := range pod.Load.Requests {
+		if len(list) < maxSubjects && b.gpus.IsGPU(string(a.Name)) {
+			list = append(list, subject{a.Name, shapeOf(pod.Load.Requests)})
 		}
-		return
 	}
-	if !known || !pod.Failed {
-		return
+	return list
+}
+
+// derive makes the back-offs of a node say what follows from its outcomes.
+//
+// What is over is kept until it is swept: the clocks' difference may become known.
+func (b *backoffs) derive(node string, o *outcomes, now time.Time) {
+	b.sweep(now)
+	next := o.backoffs(b.cfg)
+	for _, s := range o.scopes {
+		if _, stays := next[s]; !stays {
+			b.set(s, node, time.Time{})
+		}
 	}
-	delete(b.pending, pod.UID)
-	if pod.Refused {
-		b.refuse(pod.NodeName, now)
+	o.scopes = o.scopes[:0]
+	for s, end := range next {
+		b.set(s, node, end)
+		o.scopes = append(o.scopes, s)
 	}
 }
 
-// refuse notes one refusal, with which a back-off may begin. A node that earns
-// another one soon after the last gets twice as long.
-func (b *backoffs) refuse(node string, now time.Time) {
-	r := b.nodes[node]
-	if r == nil {
-		r = &refusals{}
-		b.nodes[node] = r
-	}
-	r.recent = slices.DeleteFunc(append(r.recent, now), func(at time.Time) bool { return now.Sub(at) >= b.cfg.Window.Duration })
-	if len(r.recent) < b.cfg.Failures || now.Before(r.until) {
+// set replaces a node's end in a scope; the zero time takes it out.
+func (b *backoffs) set(s scope, node string, end time.Time) {
+	old, has := b.held[s][node]
+	if has && old.Equal(end) || !has && end.IsZero() {
 		return
 	}
-	if now.Before(r.until.Add(r.pause)) {
-		r.pause = min(2*r.pause, b.cfg.Max.Duration)
+	next := maps.Clone(b.held[s])
+	if end.IsZero() {
+		delete(next, node)
 	} else {
-		r.pause = b.cfg.Initial.Duration
+		if next == nil {
+			next = ends{}
+		}
+		next[node] = end
 	}
-	r.until, r.recent = now.Add(r.pause), nil
-	b.set(node, r.until)
-	b.prune(now)
+	b.put(s, next)
 }
 
-// set replaces until with one that has the node's end.
-func (b *backoffs) set(node string, until time.Time) {
-	next := maps.Clone(b.until)
-	if next == nil {
-		next = map[string]time.Time{}
+func (b *backoffs) put(s scope, next ends) {
+	if len(next) == 0 {
+		delete(b.held, s)
+	} else {
+		b.held[s] = next
 	}
-	next[node] = until
-	b.until = next
 }
 
-// prune forgets nodes that have behaved for long enough.
-func (b *backoffs) prune(now time.Time) {
-	for node, r := range b.nodes {
-		over := now.After(r.until.Add(r.pause))
-		if over && (len(r.recent) == 0 || now.Sub(r.recent[len(r.recent)-1]) >= b.cfg.Window.Duration) {
+// sweep takes out what is over, now and then.
+func (b *backoffs) sweep(now time.Time) {
+	if age := now.Sub(b.swept); age >= 0 && age < b.cfg.Initial.Duration {
+		return
+	}
+	b.swept = now
+	for s, old := range b.held {
+		next := maps.Clone(old)
+		maps.DeleteFunc(next, func(node string, _ time.Time) bool { return !old.holds(node, now) })
+		b.put(s, next)
+	}
+}
+
+// renew is told of a node that exists since then. What spoke of another one under its name
+// is forgotten.
+func (b *backoffs) renew(node string, since, now time.Time) {
+	if o := b.nodes[node]; o != nil && o.forgetBefore(since) {
+		b.derive(node, o, now)
+	}
+}
+
+// forget drops what is known of a node.
+func (b *backoffs) forget(node string) {
+	if o := b.nodes[node]; o != nil {
+		for _, s := range o.scopes {
+			b.set(s, node, time.Time{})
+		}
+		delete(b.nodes, node)
+	}
+}
+
+// keep drops what is known of other nodes than those that exist.
+func (b *backoffs) keep(exists func(node string) bool) {
+	for node := range b.nodes {
+		if !exists(node) {
 			b.forget(node)
 		}
 	}
 }
 
-// forget drops what is known of a node, so that a new one under its name begins
-// afresh.
-func (b *backoffs) forget(node string) {
-	delete(b.nodes, node)
-	if _, ok := b.until[node]; ok {
-		next := maps.Clone(b.until)
-		delete(next, node)
-		b.until = next
+// Rule says for which pods a node is in back-off. Its JSON is what explain prints.
+type Rule struct {
+	// Namespace: for those of the pod's namespace only; else for everybody's.
+	Namespace bool `json:"namespace,omitempty"`
+	// Requests: for those with the same requests only.
+	Requests bool `json:"requests,omitempty"`
+}
+
+// lent are back-offs for reading.
+type lent struct {
+	ends
+	rule Rule
+}
+
+// of returns the back-offs that a pod comes under, nil for none.
+func (b *backoffs) of(namespace string, d *demand.Demand) (list []lent) {
+	if len(b.held) == 0 {
+		return nil
 	}
-}
-
-// holds tells whether a node is in back-off.
-func (b *backoffs) holds(node string, now time.Time) bool { return isHeld(b.until, node, now) }
-
-// isHeld tells whether a node's back-off, by these ends, is not over.
-func isHeld(until map[string]time.Time, node string, now time.Time) bool {
-	end, ok := until[node]
-	return ok && now.Before(end)
-}
-
-// count is how many nodes are in back-off.
-func (b *backoffs) count(now time.Time) int {
-	count := 0
-	for node := range b.until {
-		if b.holds(node, now) {
-			count++
+	shape := shapeOf(d.Requests)
+	for i := range min(len(d.GPUs), maxSubjects) {
+		name := d.GPUs[i].Name
+		for _, s := range [...]scope{{"", subject{name, 0}}, {namespace, subject{name, 0}}, {"", subject{name, shape}}, {namespace, subject{name, shape}}} {
+			if held := b.held[s]; held != nil {
+				list = append(list, lent{held, Rule{Namespace: s.namespace != "", Requests: s.shape != 0}})
+			}
 		}
 	}
-	return count
+	return list
+}
+
+// everybodys returns the back-offs for everybody, for reading, by GPU resource.
+func (b *backoffs) everybodys() map[corev1.ResourceName]ends {
+	var all map[corev1.ResourceName]ends
+	for s, held := range b.held {
+		if s.namespace == "" && s.shape == 0 {
+			if all == nil {
+				all = map[corev1.ResourceName]ends{}
+			}
+			all[s.gpu] = held
+		}
+	}
+	return all
+}
+
+// count is how many nodes are in back-off for everybody, and how many others are for the
+// pods of a namespace.
+func (b *backoffs) count(now time.Time) (everybody, namespace int) {
+	out := map[string]bool{} // node -> for everybody
+	for s, held := range b.held {
+		for node := range held {
+			if s.shape == 0 && held.holds(node, now) {
+				out[node] = out[node] || s.namespace == ""
+			}
+		}
+	}
+	for _, all := range out {
+		if all {
+			everybody++
+		} else {
+			namespace++
+		}
+	}
+	return everybody, namespace
 }

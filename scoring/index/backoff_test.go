@@ -2,34 +2,76 @@ package index_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/clustertest"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 
-// refused makes the pod one that its node's kubelet refused.
-func refused(reason string) clustertest.PodOption {
-	return func(p *corev1.Pod) { p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason }
+// refused makes the pod one that its node's kubelet refused at that time. Its annotation
+// says that the scheduler has chosen the node.
+func refused(reason string, at time.Time) clustertest.PodOption {
+	return func(p *corev1.Pod) {
+		p.Annotations = map[string]string{config.AnnotationSteering: config.SteeringRanked}
+		p.CreationTimestamp, p.Status.StartTime = metav1.NewTime(at), &metav1.Time{Time: at}
+		p.Status.Phase, p.Status.Reason = corev1.PodFailed, reason
+	}
+}
+
+// of puts a pod into a namespace.
+func of(namespace string) clustertest.PodOption {
+	return func(p *corev1.Pod) { p.Namespace = namespace }
+}
+
+// created sets when a pod was created.
+func created(at time.Time) clustertest.PodOption {
+	return func(p *corev1.Pod) { p.CreationTimestamp = metav1.NewTime(at) }
+}
+
+// status sets the state of the pod's container.
+func status(s corev1.ContainerStatus) clustertest.PodOption {
+	return func(p *corev1.Pod) {
+		s.Name = "c"
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{s}
+	}
+}
+
+// startError is a container that the runtime could not start.
+func startError(at time.Time) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		Reason: "StartError", ExitCode: 128, StartedAt: metav1.Unix(0, 0), FinishedAt: metav1.NewTime(at),
+	}}}
+}
+
+// runningSince is a container that runs.
+func runningSince(at time.Time) corev1.ContainerStatus {
+	return corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at)}}}
 }
 
 // blackHole is the case that gives the kind its name: g1 is in use most, and
 // refuses every pod.
 func blackHole(t *testing.T, change func(*config.Configuration)) *clustertest.Cluster {
 	t.Helper()
+	before := created(clustertest.Start.Add(-24 * time.Hour))
 	return clustertest.New(t, change,
 		clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8")), clustertest.GPUNode("g2", clustertest.List(clustertest.NVIDIA, "8")),
-		clustertest.GPUPod("on-g1", clustertest.List(clustertest.NVIDIA, "6"), clustertest.On("g1")), clustertest.GPUPod("on-g2", clustertest.List(clustertest.NVIDIA, "2"), clustertest.On("g2")))
+		clustertest.GPUPod("on-g1", clustertest.List(clustertest.NVIDIA, "6"), clustertest.On("g1"), before), clustertest.GPUPod("on-g2", clustertest.List(clustertest.NVIDIA, "2"), clustertest.On("g2"), before))
 }
 
-func refuse(t *testing.T, c *clustertest.Cluster, name, node, reason string) {
+func refuse(t *testing.T, c *clustertest.Cluster, name, node, reason string, options ...clustertest.PodOption) {
 	t.Helper()
-	setBound(c, clustertest.GPUPod(name, clustertest.List(clustertest.NVIDIA, "1"), clustertest.On(node), refused(reason)))
+	options = append([]clustertest.PodOption{clustertest.On(node), refused(reason, c.Clock)}, options...)
+	setBound(c, clustertest.GPUPod(name, clustertest.List(clustertest.NVIDIA, "1"), options...))
 }
 
 // setBound shows a pod as it was before it had a node, and then as it is.
@@ -42,14 +84,19 @@ func setBound(c *clustertest.Cluster, pod *corev1.Pod) {
 
 func wantFirst(t *testing.T, c *clustertest.Cluster, want string) {
 	t.Helper()
-	d := c.Decide(t.Context(), scoring.Request{Pod: clustertest.GPUPod("new", clustertest.List(clustertest.NVIDIA, "1")), Namespace: "team", UID: "probe", DryRun: true})
+	wantFirstFor(t, c, "team", clustertest.List(clustertest.NVIDIA, "1"), want)
+}
+
+func wantFirstFor(t *testing.T, c *clustertest.Cluster, namespace string, requests corev1.ResourceList, want string) {
+	t.Helper()
+	d := c.Decide(t.Context(), scoring.Request{Pod: clustertest.GPUPod("new", requests), Namespace: namespace, UID: "probe", DryRun: true})
 	if d.Target() != want {
-		t.Errorf("after %v the pod is steered to %q, want %q; decision %+v", c.Clock.Sub(clustertest.Start), d.Target(), want, d)
+		t.Errorf("after %v a pod of %s is steered to %q, want %q; decision %+v", c.Clock.Sub(clustertest.Start), namespace, d.Target(), want, d)
 	}
 }
 
 func TestBlackHoleBackoff(t *testing.T) {
-	for _, reason := range []string{"UnexpectedAdmissionError", "OutOfnvidia.com/gpu", "OutOfcpu", "TopologyAffinityError"} {
+	for _, reason := range []string{"UnexpectedAdmissionError", "OutOfnvidia.com/gpu", "OutOfcpu"} {
 		t.Run(reason, func(t *testing.T) {
 			c := blackHole(t, nil)
 			wantFirst(t, c, "g1")
@@ -57,12 +104,12 @@ func TestBlackHoleBackoff(t *testing.T) {
 				refuse(t, c, fmt.Sprint("refused-", i), "g1", reason)
 				wantFirst(t, c, "g1") // fewer than 3
 			}
-			c.SetPod(clustertest.GPUPod("refused-1", clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), refused(reason))) // an update of the same pod
+			c.SetPod(clustertest.GPUPod("refused-1", clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), refused(reason, c.Clock))) // an update of the same pod
 			wantFirst(t, c, "g1")
 			refuse(t, c, "refused-2", "g1", reason)
 			wantFirst(t, c, "g2")
-			if got := c.Size().Backoff; got != 1 {
-				t.Errorf("%d nodes in back-off, want 1", got)
+			if got := c.Size(); got.Backoff != 0 || got.NamespaceBackoff != 1 {
+				t.Errorf("%d nodes in back-off for everybody and %d for a namespace, want 0 and 1", got.Backoff, got.NamespaceBackoff)
 			}
 			c.Clock = c.Clock.Add(time.Minute)
 			wantFirst(t, c, "g1")
@@ -104,10 +151,14 @@ func TestNoBackoff(t *testing.T) {
 		"pods that ran and failed":   {set: setBound, gpus: "1", reason: ""},
 		"evicted":                    {set: setBound, gpus: "1", reason: "Evicted"},
 		"pods without GPUs":          {set: setBound, gpus: "0", reason: "OutOfcpu"},
-		"their authors chose g1":     {set: func(c *clustertest.Cluster, p *corev1.Pod) { c.SetPod(p) }, gpus: "99", reason: "OutOfnvidia.com/gpu"},
+		"their authors chose g1":     {set: chosenByAuthor, gpus: "99", reason: "OutOfnvidia.com/gpu"},
 		"never bound":                {set: unbound, gpus: "1", reason: "UnexpectedAdmissionError"},
 		"switched off":               {set: setBound, gpus: "1", reason: "UnexpectedAdmissionError", change: noBackoff},
 		"a failed one changed often": {set: setOften, gpus: "1", reason: "UnexpectedAdmissionError"},
+		"on a node that is gone": {set: func(c *clustertest.Cluster, p *corev1.Pod) {
+			p.Spec.NodeName = "gone"
+			setBound(c, p)
+		}, gpus: "1", reason: "UnexpectedAdmissionError"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -116,14 +167,23 @@ func TestNoBackoff(t *testing.T) {
 				if name == "a failed one changed often" {
 					i = 0
 				}
-				tc.set(c, clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, tc.gpus), clustertest.On("g1"), refused(tc.reason)))
+				tc.set(c, clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, tc.gpus), clustertest.On("g1"), refused(tc.reason, c.Clock)))
 			}
 			wantFirst(t, c, "g1")
+			if known := c.Leaks()["outcomes"]; known > 2 {
+				t.Errorf("outcomes are known of %d nodes, and there are 2", known)
+			}
 		})
 	}
 }
 
 func noBackoff(c *config.Configuration) { c.Nodes.Backoff.Failures = 0 }
+
+// chosenByAuthor shows a pod that was created with its node. We leave those alone.
+func chosenByAuthor(c *clustertest.Cluster, pod *corev1.Pod) {
+	pod.Annotations = nil
+	c.SetPod(pod)
+}
 
 func unbound(c *clustertest.Cluster, pod *corev1.Pod) {
 	pod.Spec.NodeName = ""
@@ -131,35 +191,281 @@ func unbound(c *clustertest.Cluster, pod *corev1.Pod) {
 }
 
 func setOften(c *clustertest.Cluster, pod *corev1.Pod) {
-	if c.Refusing() == 0 {
-		setBound(c, pod)
-	}
+	setBound(c, pod)
 	for range 10 {
 		c.SetPod(pod)
 	}
 }
 
-// Refusals far apart are no pattern.
-func TestBackoffWindow(t *testing.T) {
+// C65: refusals 40 seconds apart, and with no GPU pod started in between, are a row.
+func TestSlowBlackHole(t *testing.T) {
 	c := blackHole(t, nil)
-	for i := range 5 {
+	for i := range 3 {
+		wantFirst(t, c, "g1")
 		refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError")
-		c.Clock = c.Clock.Add(30 * time.Second)
-		wantFirst(t, c, "g1") // at most 2 within a minute
+		c.Clock = c.Clock.Add(40 * time.Second)
+	}
+	wantFirst(t, c, "g2") // the fourth, at 120: refused at 80, until 140
+	c.Clock = c.Clock.Add(40 * time.Second)
+	wantFirst(t, c, "g1")
+	// The next one makes four in a row, at 160 and within a minute of 140: twice as long.
+	refuse(t, c, "refused-4", "g1", "UnexpectedAdmissionError")
+	c.Clock = c.Clock.Add(2*time.Minute - time.Second)
+	wantFirst(t, c, "g2")
+	c.Clock = c.Clock.Add(time.Second)
+	wantFirst(t, c, "g1")
+}
+
+// One namespace's pods put a node out for that namespace, two namespaces' for everybody.
+func TestBackoffForWhom(t *testing.T) {
+	for name, tc := range map[string]struct {
+		refused       []string // namespaces, one after the other
+		team, another string   // the node that their pods go to
+		size          index.Size
+	}{
+		"two of one":        {refused: []string{"team", "team"}, team: "g1", another: "g1"},
+		"three of one":      {refused: []string{"team", "team", "team"}, team: "g2", another: "g1", size: index.Size{NamespaceBackoff: 1}},
+		"hundred of one":    {refused: slices.Repeat([]string{"team"}, 100), team: "g2", another: "g1", size: index.Size{NamespaceBackoff: 1}},
+		"two and one":       {refused: []string{"team", "other", "team"}, team: "g2", another: "g2", size: index.Size{Backoff: 1}},
+		"one each":          {refused: []string{"team", "other", "third"}, team: "g2", another: "g2", size: index.Size{Backoff: 1}},
+		"one after hundred": {refused: append(slices.Repeat([]string{"other"}, 100), "third"), team: "g2", another: "g2", size: index.Size{Backoff: 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := blackHole(t, nil)
+			for i, namespace := range tc.refused {
+				c.Clock = c.Clock.Add(time.Second)
+				refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError", of(namespace))
+			}
+			one := clustertest.List(clustertest.NVIDIA, "1")
+			wantFirstFor(t, c, "team", one, tc.team)
+			wantFirstFor(t, c, "another", one, tc.another)
+			if got := c.Size(); got.Backoff != tc.size.Backoff || got.NamespaceBackoff != tc.size.NamespaceBackoff {
+				t.Errorf("%d nodes in back-off for everybody and %d for a namespace, want %d and %d", got.Backoff, got.NamespaceBackoff, tc.size.Backoff, tc.size.NamespaceBackoff)
+			}
+			out := map[string]nodes.Reason{}
+			for _, n := range c.Nodes() {
+				out[n.Name] = n.Out
+			}
+			want := map[string]nodes.Reason{"g1": nodes.Feasible, "g2": nodes.Feasible}
+			if tc.size.Backoff == 1 {
+				want["g1"] = nodes.Backoff
+			}
+			if diff := cmp.Diff(want, out); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
-// Failed pods stay in the API for long. Those that were there at the start do not
-// count: nobody saw them before they had a node.
+// A GPU pod that starts ends the row and the back-off; anything else that starts does not.
+func TestStartEndsBackoff(t *testing.T) {
+	one, second := clustertest.List(clustertest.NVIDIA, "1"), time.Second
+	for name, tc := range map[string]struct {
+		pod  func(now time.Time) *corev1.Pod
+		want string
+	}{
+		"a GPU pod runs": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g1"), created(now), status(runningSince(now)))
+		}, "g1"},
+		"its containers are not reported": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g1"), created(now))
+		}, "g1"},
+		"of another namespace": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g1"), created(now), of("other"))
+		}, "g1"},
+		"ran and failed": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g1"), created(now), clustertest.Phase(corev1.PodFailed), status(corev1.ContainerStatus{State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{Reason: "Error", ExitCode: 1, StartedAt: metav1.NewTime(now), FinishedAt: metav1.NewTime(now)},
+			}}))
+		}, "g1"},
+		"it had started before": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g1"), created(now.Add(-time.Hour)), status(runningSince(now.Add(-2*second))))
+		}, "g2"},
+		"on another node": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", one, clustertest.On("g2"), created(now))
+		}, "g2"},
+		"without GPUs": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", clustertest.List("cpu", "1"), clustertest.On("g1"), created(now))
+		}, "g2"},
+		"with another GPU": {func(now time.Time) *corev1.Pod {
+			return clustertest.GPUPod("p", clustertest.List(clustertest.MIG, "1"), clustertest.On("g1"), created(now))
+		}, "g2"},
+		"only its sidecar runs": {func(now time.Time) *corev1.Pod {
+			pod := clustertest.GPUPod("p", one, clustertest.On("g1"), created(now), status(corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}))
+			sidecar := runningSince(now)
+			sidecar.Name = "sidecar"
+			pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar"})
+			pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, sidecar)
+			return pod
+		}, "g2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := blackHole(t, nil)
+			for i := range 3 {
+				refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError")
+			}
+			wantFirst(t, c, "g2")
+			c.Clock = c.Clock.Add(second)
+			c.SetPod(tc.pod(c.Clock))
+			wantFirst(t, c, tc.want)
+			// The row begins anew, or it does not.
+			c.Clock = c.Clock.Add(time.Minute)
+			refuse(t, c, "refused-3", "g1", "UnexpectedAdmissionError")
+			wantFirst(t, c, tc.want)
+		})
+	}
+}
+
+// C64: containers that the runtime cannot start, by restart policy.
+func TestStartErrors(t *testing.T) {
+	for name, tc := range map[string]struct {
+		phase  corev1.PodPhase
+		status func(now time.Time) corev1.ContainerStatus
+		want   string
+	}{
+		"never restarted": {corev1.PodFailed, startError, "g2"},
+		"to be restarted": {corev1.PodRunning, func(now time.Time) corev1.ContainerStatus {
+			return corev1.ContainerStatus{
+				State:                corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				LastTerminationState: startError(now).State,
+			}
+		}, "g2"},
+		"not even created": {corev1.PodPending, func(time.Time) corev1.ContainerStatus {
+			return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerError"}}}
+		}, "g2"},
+		"it ran before": {corev1.PodRunning, func(now time.Time) corev1.ContainerStatus {
+			s := startError(now)
+			s.RestartCount = 1
+			s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: metav1.NewTime(now.Add(-time.Minute)), FinishedAt: metav1.NewTime(now)}
+			return s
+		}, "g1"},
+		"whether it ran before is not known": {corev1.PodRunning, func(now time.Time) corev1.ContainerStatus {
+			s := startError(now)
+			s.RestartCount, s.LastTerminationState = 7, s.State
+			return s
+		}, "g1"},
+		"no image": {corev1.PodPending, func(time.Time) corev1.ContainerStatus {
+			return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull"}}}
+		}, "g1"},
+		"no configuration": {corev1.PodPending, func(time.Time) corev1.ContainerStatus {
+			return corev1.ContainerStatus{State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CreateContainerConfigError"}}}
+		}, "g1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := blackHole(t, nil)
+			for i := range 10 {
+				pod := clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), created(c.Clock), status(tc.status(c.Clock)), clustertest.Phase(tc.phase))
+				setBound(c, pod)
+				c.DeletePod(pod.UID) // whoever made it makes the next; what it showed stays
+				c.Clock = c.Clock.Add(5 * time.Second)
+			}
+			wantFirst(t, c, tc.want)
+		})
+	}
+}
+
+// C72: a kubelet that was restarted refuses pods that ran for long, or had finished.
+// Statuses with times, as kubelets write them, and without, as the case has them.
+func TestKubeletRestart(t *testing.T) {
+	for name, options := range map[string]func(began time.Time) []clustertest.PodOption{
+		"with times": func(began time.Time) []clustertest.PodOption {
+			return []clustertest.PodOption{func(p *corev1.Pod) { p.Status.StartTime = &metav1.Time{Time: began} }}
+		},
+		"without times": func(time.Time) []clustertest.PodOption { return nil },
+	} {
+		for _, over := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+			t.Run(fmt.Sprint(name, ", ", over), func(t *testing.T) {
+				c := blackHole(t, nil)
+				began := c.Clock
+				pod := func(i int, more ...clustertest.PodOption) *corev1.Pod {
+					all := append(options(began), created(began))
+					return clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1"), append(all, more...)...)
+				}
+				for i := range 3 {
+					c.SetPod(pod(i))
+					c.SetPod(pod(i, clustertest.On("g1")))
+					c.SetPod(pod(i, clustertest.On("g1"), clustertest.Phase(over)))
+				}
+				c.Clock = c.Clock.Add(10 * time.Second)
+				for i := range 3 {
+					c.SetPod(pod(i, clustertest.On("g1"), clustertest.Phase(corev1.PodFailed), func(p *corev1.Pod) { p.Status.Reason = "UnexpectedAdmissionError" }))
+				}
+				wantFirst(t, c, "g1")
+			})
+		}
+	}
+}
+
+// What the topology manager refuses counts for pods with the same requests only.
+func TestTopologyAffinity(t *testing.T) {
+	c := blackHole(t, nil)
+	one, two := clustertest.List(clustertest.NVIDIA, "1"), clustertest.List(clustertest.NVIDIA, "2")
+	for i := range 3 {
+		refuse(t, c, fmt.Sprint("refused-", i), "g1", "TopologyAffinityError")
+		c.Clock = c.Clock.Add(time.Second)
+		// Others start, which says nothing of these.
+		c.SetPod(clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List("cpu", "1", clustertest.NVIDIA, "0"), clustertest.On("g1"), created(c.Clock)))
+		c.SetPod(clustertest.GPUPod("other-shape", two, clustertest.On("g1"), created(clustertest.Start), status(runningSince(c.Clock))))
+		c.DeletePod("other-shape")
+	}
+	wantFirstFor(t, c, "team", one, "g2")
+	wantFirstFor(t, c, "team", two, "g1")
+	wantFirstFor(t, c, "other", one, "g1")
+	if got := c.Size(); got.Backoff+got.NamespaceBackoff != 0 {
+		t.Errorf("a shape that cannot be placed shows as %+v", got)
+	}
+	e := c.Explain(t.Context(), scoring.Request{Pod: clustertest.GPUPod("new", one), Namespace: "team"})
+	want := []scoring.LeftOutNode{{Name: "g1", Reason: nodes.Backoff, Backoff: &index.Rule{Namespace: true, Requests: true}}}
+	if diff := cmp.Diff(want, e.LeftOut); diff != "" {
+		t.Errorf("left out (-want +got):\n%s", diff)
+	}
+	c.SetPod(clustertest.GPUPod("same-shape", one, clustertest.On("g1"), created(c.Clock)))
+	wantFirstFor(t, c, "team", one, "g1")
+}
+
+// A node is in back-off for the GPU resource of the refused pods, not for another.
+func TestBackoffByResource(t *testing.T) {
+	both := clustertest.List(clustertest.NVIDIA, "8", clustertest.MIG, "7")
+	c := clustertest.New(t, nil, clustertest.GPUNode("g1", both), clustertest.GPUNode("g2", both),
+		clustertest.GPUPod("on-g1", clustertest.List(clustertest.NVIDIA, "6", clustertest.MIG, "6"), clustertest.On("g1"), created(clustertest.Start.Add(-time.Hour))))
+	for i := range 4 {
+		refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError", of(fmt.Sprint("n", i)))
+	}
+	wantFirstFor(t, c, "team", clustertest.List(clustertest.NVIDIA, "1"), "g2")
+	wantFirstFor(t, c, "team", clustertest.List(clustertest.MIG, "1"), "g1")
+	for _, o := range c.Occupancy() {
+		want := int64(8) // free on g2
+		if o.Resource == clustertest.MIG {
+			want = 7
+		}
+		if o.LargestFitting != want || o.Resource == clustertest.NVIDIA && o.FreeOnOccupied != 0 {
+			t.Errorf("%+v", o)
+		}
+	}
+}
+
+// Failed pods stay in the API for long. A replica that was just started says of them what
+// one says that saw them fail: those of a minute ago keep their node out, older ones do not.
 func TestBackoffAtStart(t *testing.T) {
-	objects := []any{
-		clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8")), clustertest.GPUNode("g2", clustertest.List(clustertest.NVIDIA, "8")),
-		clustertest.GPUPod("on-g1", clustertest.List(clustertest.NVIDIA, "6"), clustertest.On("g1")),
+	for name, tc := range map[string]struct {
+		age  time.Duration
+		want string
+	}{
+		"a moment ago": {30 * time.Second, "g2"},
+		"long ago":     {2 * time.Minute, "g1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := clustertest.Start.Add(-tc.age)
+			objects := []any{
+				clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8")), clustertest.GPUNode("g2", clustertest.List(clustertest.NVIDIA, "8")),
+				clustertest.GPUPod("on-g1", clustertest.List(clustertest.NVIDIA, "6"), clustertest.On("g1"), created(at.Add(-time.Hour))),
+			}
+			for i := range 3 {
+				objects = append(objects, clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), refused("UnexpectedAdmissionError", at)))
+			}
+			wantFirst(t, clustertest.New(t, nil, objects...), tc.want)
+		})
 	}
-	for i := range 40 {
-		objects = append(objects, clustertest.GPUPod(fmt.Sprint("p", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), refused("UnexpectedAdmissionError")))
-	}
-	wantFirst(t, clustertest.New(t, nil, objects...), "g1")
 }
 
 // A node that was repaired by replacing it has a clean slate, and so has a pod
@@ -171,14 +477,32 @@ func TestBackoffEndsWithTheNode(t *testing.T) {
 	}
 	wantFirst(t, c, "g2")
 	c.DeleteNode("g1")
-	c.SetNode(clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8")))
+	c.Clock = c.Clock.Add(time.Second)
+	renewed := clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8"))
+	renewed.CreationTimestamp = metav1.NewTime(c.Clock)
+	c.SetNode(renewed)
 	wantFirst(t, c, "g1")
-	for i := range 40 {
-		c.DeletePod(clustertest.GPUPod(fmt.Sprint("refused-", i), nil).UID)
+	for i := range 40 { // the pods of the old one are still there
+		c.SetPod(clustertest.GPUPod(fmt.Sprint("refused-", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), refused("UnexpectedAdmissionError", clustertest.Start)))
 	}
-	if left := c.Leaks()["pods that may be refused"]; left != 0 {
-		t.Errorf("%d pods are remembered that are gone", left)
+	wantFirst(t, c, "g1")
+	c.DeleteNode("g1")
+	if leaks := c.Leaks(); leaks["outcomes"] > 1 || leaks["back-offs"] != 0 {
+		t.Errorf("outcomes are known of %d nodes, and there are %d back-offs; only g2 exists", leaks["outcomes"], leaks["back-offs"])
 	}
+}
+
+// The same when nobody told that the old node was gone, as after a gap in the watch.
+func TestBackoffEndsWithAReplacedNode(t *testing.T) {
+	c := blackHole(t, nil)
+	for i := range 3 {
+		refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError")
+	}
+	wantFirst(t, c, "g2")
+	renewed := clustertest.GPUNode("g1", clustertest.List(clustertest.NVIDIA, "8"))
+	renewed.CreationTimestamp = metav1.NewTime(c.Clock.Add(time.Second))
+	c.SetNode(renewed)
+	wantFirst(t, c, "g1")
 }
 
 // When every node is in back-off the pod is as one that nothing fits.

@@ -10,7 +10,10 @@
 //   - route.go: on which node a pod counts that is on its way
 //   - reservations.go: room held until a decision's pod is seen
 //   - replicas.go: what other replicas decide at the same time
+//   - unseen.go: decisions whose pods never come
 //   - backoff.go: nodes that refuse GPU pods
+//   - outcomes.go: what pods have shown of a node
+//   - clock.go: the API server's clock and ours
 //   - images.go: which images are on how many nodes
 //   - landings.go: where steered pods went
 //   - unsteered.go: GPU pods that appear without a decision of ours
@@ -37,7 +40,7 @@
 //	                        next change                        any more
 //	View.NodeOrder          a list, dropped when nodes come    it computes itself once
 //	                        or go
-//	View.Backoff            a map, replaced at every change    the old one is not written to
+//	View.InBackoff          maps, replaced at every change     the old one is not written to
 //	synced, lastEvent       atomic                             -
 //	cfg, now, observers     set before the first event         never written to later
 //	reducer                 caches with locks of their own     taken before the index's lock,

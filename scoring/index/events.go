@@ -38,6 +38,7 @@ func (ix *Index) PutNode(n *nodes.Node) {
 		return // a heartbeat
 	}
 	old := ix.usage.setNode(n)
+	ix.backoffs.renew(n.Name, time.Unix(n.Created, 0), ix.clock.server(ix.Now()))
 	ix.images.move(old, n)
 }
 
@@ -61,10 +62,11 @@ func (ix *Index) PutPod(pod *reduced.Pod) {
 	defer ix.unlock()
 	now := ix.Now()
 	ix.expire(now)
-	ix.backoffs.note(pod, ix.cfg.Resources, now)
+	record, known := ix.ledger.pods[pod.UID]
+	ix.noteFirst(pod, known, now)
 	ix.unsteered.note(pod, ix.Synced() && ix.ledger.enabled[pod.Namespace])
 	ix.replicas.note(pod)
-	record, known := ix.ledger.pods[pod.UID]
+	ix.noteOutcome(pod, ix.clock.server(now))
 	own := false
 	if !known {
 		own = ix.takeOver(pod)
@@ -85,6 +87,32 @@ func (ix *Index) PutPod(pod *reduced.Pod) {
 		ix.expect(pod, record, next, before)
 	default:
 		ix.place(pod, record, next, before)
+	}
+}
+
+// noteFirst notes what the first sight of a pod tells: of the clocks, and that pods of its
+// namespace do come.
+func (ix *Index) noteFirst(pod *reduced.Pod, known bool, now time.Time) {
+	if known || pod.Over || ix.unsteered.has(pod.UID) {
+		return
+	}
+	ix.clock.note(time.Unix(pod.Created, 0), now, ix.Synced() && pod.NodeName == "")
+	if pod.UsesGPUs(ix.cfg.Resources) {
+		// One without GPUs shows nothing: a tenant without a quota for GPUs has those.
+		ix.unseen.end(pod.Namespace)
+	}
+}
+
+// noteOutcome follows what a pod shows of its node, unless there is no such node: only at
+// the start it may still come.
+func (ix *Index) noteOutcome(pod *reduced.Pod, now time.Time) {
+	if pod.Outcome == reduced.OutcomeUnknown {
+		return
+	}
+	if s := ix.usage.of(pod.NodeName); s != nil {
+		ix.backoffs.note(pod, time.Unix(s.Created, 0), now)
+	} else if !ix.Synced() {
+		ix.backoffs.note(pod, time.Time{}, now)
 	}
 }
 
@@ -151,7 +179,6 @@ func (ix *Index) place(pod *reduced.Pod, record *podRecord, next ownership, befo
 func (ix *Index) DeletePod(uid types.UID) {
 	ix.mu.Lock()
 	defer ix.unlock()
-	delete(ix.backoffs.pending, uid)
 	delete(ix.unsteered.seen, uid)
 	ix.replicas.ready.Delete(uid)
 	if record := ix.ledger.pods[uid]; record != nil {
@@ -169,6 +196,9 @@ func (ix *Index) SetNamespace(name string, enabled bool) {
 	ix.mu.Lock()
 	defer ix.unlock()
 	ix.ledger.setNamespace(name, enabled)
+	if !enabled {
+		ix.unseen.end(name)
+	}
 }
 
 // ownershipOf reads the owner of a pod's request from the pod: bound before
@@ -198,7 +228,7 @@ func (ix *Index) ownershipOf(pod *reduced.Pod, r *podRecord, now time.Time) owne
 // while we watch, now, since another machine's clock says little about the age of
 // a pod that was created a moment ago.
 func (ix *Index) pendingSince(pod *reduced.Pod, now time.Time) time.Time {
-	if created := time.Unix(pod.Created, 0); !ix.Synced() && created.Before(now) {
+	if created := ix.clock.local(time.Unix(pod.Created, 0)); !ix.Synced() && created.Before(now) {
 		return created
 	}
 	return now
@@ -208,7 +238,7 @@ func (ix *Index) pendingSince(pod *reduced.Pod, now time.Time) time.Time {
 // replica or of another. One seen late says nothing: our own reservation may have
 // ended.
 func (ix *Index) seePending(pod *reduced.Pod, own bool, now time.Time) {
-	late := now.Sub(time.Unix(pod.Created, 0)) >= ix.cfg.InFlight.ReservationTTL.Duration
+	late := ix.clock.server(now).Sub(time.Unix(pod.Created, 0)) >= ix.cfg.InFlight.ReservationTTL.Duration
 	if !ix.Synced() || late || !pod.UsesGPUs(ix.cfg.Resources) {
 		return
 	}
@@ -233,8 +263,7 @@ func (ix *Index) KeepNodes(names sets.Set[string]) {
 // KeepPods removes all other pods.
 func (ix *Index) KeepPods(uids sets.Set[types.UID]) {
 	ix.mu.Lock()
-	gone := slices.Concat(others(ix.ledger.pods, uids), others(ix.backoffs.pending, uids), others(ix.unsteered.seen, uids),
-		others(ix.replicas.ready, uids))
+	gone := slices.Concat(others(ix.ledger.pods, uids), others(ix.unsteered.seen, uids), others(ix.replicas.ready, uids))
 	ix.mu.Unlock()
 	for _, uid := range gone { // some more than once, which changes nothing
 		ix.DeletePod(uid)

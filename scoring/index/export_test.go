@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,6 +20,8 @@ import (
 // BurstDecisions and MaxPerDecision are what the tests count up to.
 const (
 	BurstDecisions = burstDecisions
+	MostUnseen     = mostUnseen
+	MaxRuns        = maxRuns
 	MaxPerDecision = maxPerDecision
 	MaxBehind      = maxBehind
 )
@@ -101,7 +104,7 @@ func (ix *Index) Leaks() map[string]int {
 	return map[string]int{
 		"turns": len(ix.turns.lines), "states": len(ix.usage.states), "positions": len(ix.usage.position), "expiries": len(ix.expiries),
 		"targets": len(ix.ledger.targets), "expected": len(ix.ledger.expected), "images": len(ix.images.table),
-		"CPU or memory counts": counts, "pods that may be refused": len(ix.backoffs.pending), "pending pods": len(ix.unsteered.seen),
+		"CPU or memory counts": counts, "outcomes": len(ix.backoffs.nodes), "back-offs": len(ix.backoffs.held), "pending pods": len(ix.unsteered.seen),
 	}
 }
 
@@ -199,11 +202,58 @@ func PerDecision(ready, own, others int) int {
 	return r.perDecision()
 }
 
-// Refusing returns how many nodes refused a pod lately.
-func (ix *Index) Refusing() int {
+// Backoffs returns the ends of the back-offs that are not over, by scope and node.
+func (ix *Index) Backoffs() map[string]time.Time {
 	ix.mu.Lock()
 	defer ix.mu.Unlock()
-	return len(ix.backoffs.nodes)
+	now, all := ix.clock.server(ix.Now()), map[string]time.Time{}
+	for s, held := range ix.backoffs.held {
+		for node, end := range held {
+			if held.holds(node, now) {
+				all[fmt.Sprint(s, node)] = end
+			}
+		}
+	}
+	return all
+}
+
+// CheckBackoffs checks that back-offs are what follows from the outcomes of the nodes that
+// exist, and that these keep their bounds.
+func (ix *Index) CheckBackoffs() error {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	count := 0
+	for node, o := range ix.backoffs.nodes {
+		if ix.usage.of(node) == nil {
+			return fmt.Errorf("outcomes are kept of %s, which does not exist", node)
+		}
+		if len(o.refusals) > maxRefusals || len(o.rows) > maxRows || len(o.starts) > maxStarts {
+			return fmt.Errorf("%d refusals, %d rows and %d starts are kept of %s", len(o.refusals), len(o.rows), len(o.starts), node)
+		}
+		for s, end := range o.backoffs(ix.backoffs.cfg) {
+			held, there := ix.backoffs.held[s][node]
+			if there && !held.Equal(end) || !there && end.After(ix.backoffs.swept) || !slices.Contains(o.scopes, s) {
+				return fmt.Errorf("%s is in back-off of %v until %v, and it follows %v", node, s, held, end)
+			}
+			if there {
+				count++
+			}
+		}
+	}
+	for _, held := range ix.backoffs.held {
+		count -= len(held)
+	}
+	if count != 0 {
+		return fmt.Errorf("%d back-offs follow from nothing", -count)
+	}
+	return nil
+}
+
+// UnseenRuns is of how many namespaces decisions are remembered whose pods did not come.
+func (ix *Index) UnseenRuns() int {
+	ix.mu.Lock()
+	defer ix.mu.Unlock()
+	return len(ix.unseen.runs)
 }
 
 // NodesNow returns the states that Occupancy copies under the lock.

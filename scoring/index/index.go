@@ -45,6 +45,8 @@ type Index struct {
 	backoffs     *backoffs
 	landings     landings
 	unsteered    unsteered
+	unseen       unseen
+	clock        clock
 	// landed are steered pods that got their node, of which the observers are to be told.
 	landed []Landed
 	// scanned counts decisions by a pool that was not kept.
@@ -65,9 +67,10 @@ func New(cfg config.Configuration, now func() time.Time) (*Index, error) {
 		turns:     newTurns(cfg.Server.MaxConcurrentRequests / waitingShare),
 		pools:     pool.New(cfg.Ranking),
 		images:    images{table: scheduler.Images{}},
-		backoffs:  newBackoffs(cfg.Nodes.Backoff),
+		backoffs:  newBackoffs(cfg.Nodes.Backoff, cfg.Resources),
 		landings:  landings{counts: map[steering.Landing]int{}},
 		unsteered: unsteered{seen: map[types.UID]struct{}{}},
+		unseen:    unseen{runs: map[string]run{}},
 	}
 	ix.usage = newUsage(ix.pools.Update)
 	ix.ledger = newLedger(ix.usage, cfg.Resources)
@@ -87,7 +90,13 @@ func (ix *Index) Observe(o Observers) { ix.observers = o }
 
 // SetSynced says that all nodes, pods and namespaces that existed at the start
 // are in the index. Before that, nothing is steered.
-func (ix *Index) SetSynced() { ix.synced.Store(true) }
+func (ix *Index) SetSynced() {
+	ix.mu.Lock()
+	defer ix.unlock()
+	ix.synced.Store(true)
+	// Until now the nodes of pods might still have come.
+	ix.backoffs.keep(func(node string) bool { return ix.usage.of(node) != nil })
+}
 
 // Synced tells whether SetSynced was called.
 func (ix *Index) Synced() bool { return ix.synced.Load() }
@@ -104,7 +113,9 @@ func (ix *Index) expire(now time.Time) {
 		if !over {
 			return
 		}
-		ix.reservations.expire(e.reservation, now)
+		if r, ended := ix.reservations.expire(e.reservation, now); ended {
+			ix.unseen.note(r.namespace, r.decided)
+		}
 		if r := ix.ledger.pods[e.pod]; r != nil {
 			r.expires = false
 			switch {
@@ -134,13 +145,20 @@ type Observers struct {
 	Landed func(Landed)
 	// Negative is told of a node of which more was given back than was taken: a bug.
 	Negative func(node string)
+	// ClockAhead is told, once, when this process' clock differs from the API server's by
+	// some seconds: by how much it is ahead.
+	ClockAhead func(time.Duration)
 }
 
 // unlock unlocks the index and tells the observers what happened meanwhile.
 func (ix *Index) unlock() {
 	landed, negative := ix.landed, ix.usage.negative
 	ix.landed, ix.usage.negative = nil, nil
+	ahead, differs := ix.clock.tell()
 	ix.mu.Unlock()
+	if differs && ix.observers.ClockAhead != nil {
+		ix.observers.ClockAhead(ahead)
+	}
 	for _, one := range landed {
 		if ix.observers.Landed != nil {
 			ix.observers.Landed(one)

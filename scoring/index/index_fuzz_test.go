@@ -1,6 +1,7 @@
 package index_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -64,11 +65,11 @@ func checkEvents(t *testing.T, data []byte) {
 	w.checkEmptied()
 }
 
-// checkSums checks that what is used on each node is what the index says is
-// charged to it, and that this is never negative.
+// checkSums checks that what is used on each node is what the index says is charged to
+// it, that this is never negative, and that back-offs are what follows from the pods.
 func (w *world) checkSums() {
 	w.t.Helper()
-	if err := w.CheckSums(); err != nil {
+	if err := errors.Join(w.CheckSums(), w.CheckBackoffs()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -138,7 +139,8 @@ func (w *world) checkRebuilt() {
 	}
 	want, got := rebuilt.Size(), w.Size()
 	// What happened in the past: refusals, and how long a pod has been waiting.
-	got.Backoff, want.Backoff, got.Pods, want.Pods = 0, 0, 0, 0
+	got.Backoff, want.Backoff, got.NamespaceBackoff, want.NamespaceBackoff = 0, 0, 0, 0
+	got.Pods, want.Pods = 0, 0
 	if want != got {
 		w.t.Fatalf("size %+v, rebuilt %+v", got, want)
 	}

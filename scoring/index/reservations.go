@@ -31,6 +31,8 @@ type reservation struct {
 	// namespace of the pod: nobody releases the reservation of another.
 	namespace string
 	until     time.Time
+	// decided is when, by the API server's clock.
+	decided time.Time
 	// calls is how many requests were decided under its UID.
 	calls int
 	// held is the room held for what other replicas decide in the meantime.
@@ -77,24 +79,30 @@ func (r *reservations) of(uid types.UID, namespace string) *charge {
 	return nil
 }
 
-// add charges a decision to its target until then. It returns false, and charges
-// nothing, when the target no longer has room, because another decision took it since
-// the decision looked.
-func (r *reservations) add(want *Reservation, until time.Time, examinesAll bool) bool {
+// add charges a decision to its target until then. decided is the present time by the API
+// server's clock. It returns false, and charges nothing, when the target no longer has
+// room, because another decision took it since the decision looked.
+func (r *reservations) add(want *Reservation, decided, until time.Time, examinesAll bool) bool {
 	calls := r.byUID[want.UID].calls
-	r.release(want.UID, want.Namespace) // a reinvocation replaces the pod's own reservation
-	target := want.Listed[0]
-	if s := r.usage.of(target); s == nil || !nodes.Fits(s, want.Demand) {
+	if !r.free(want) {
 		return false
 	}
 	added := reservation{
-		charge:    charge{Node: target, load: want.Demand.Load(demand.Occupies)},
-		namespace: want.Namespace, calls: calls + 1, until: until,
+		charge:    charge{Node: want.Listed[0], load: want.Demand.Load(demand.Occupies)},
+		namespace: want.Namespace, calls: calls + 1, decided: decided, until: until,
 	}
 	r.usage.apply(1, added.charge)
 	added.held = r.replicas.hold(want.Listed, added.load, examinesAll)
 	r.byUID[want.UID] = added
 	return true
+}
+
+// free ends what is reserved for the pod of a decision, which a reinvocation replaces, and
+// tells whether the target has room for it.
+func (r *reservations) free(want *Reservation) bool {
+	r.release(want.UID, want.Namespace)
+	s := r.usage.of(want.Listed[0])
+	return s != nil && nodes.Fits(s, want.Demand)
 }
 
 // isTaken tells whether a pod of another namespace has a reservation under that UID:
@@ -113,11 +121,14 @@ func (r *reservations) release(uid types.UID, namespace string) {
 	}
 }
 
-// expire ends a reservation whose time is over.
-func (r *reservations) expire(uid types.UID, now time.Time) {
-	if own, ok := r.byUID[uid]; ok && !now.Before(own.until) {
-		r.release(uid, own.namespace)
+// expire ends a reservation whose time is over, and returns it.
+func (r *reservations) expire(uid types.UID, now time.Time) (own reservation, ended bool) {
+	own, ok := r.byUID[uid]
+	if !ok || now.Before(own.until) {
+		return reservation{}, false
 	}
+	r.release(uid, own.namespace)
+	return own, true
 }
 
 // expiry is the end of a reservation, or of the time a pod's target counts.

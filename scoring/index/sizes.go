@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/demand"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/scheduler"
@@ -19,6 +21,7 @@ func (ix *Index) Nodes() []nodes.Use {
 	now := ix.Now()
 	ix.expire(now)
 	inFlight := ix.inFlightByNode()
+	backoff, server := ix.backoffs.everybodys(), ix.clock.server(now)
 	var list []nodes.Use
 	for _, s := range ix.usage.list {
 		n := nodes.Use{Name: s.Name, InFlight: inFlight[s.Name], Out: s.Out()}
@@ -31,7 +34,7 @@ func (ix *Index) Nodes() []nodes.Use {
 		if len(n.GPUs) == 0 {
 			continue
 		}
-		if n.Out == nodes.Feasible && ix.backoffs.holds(n.Name, now) {
+		if n.Out == nodes.Feasible && slices.ContainsFunc(n.GPUs, func(g nodes.ResourceUse) bool { return backoff[g.Name].holds(n.Name, server) }) {
 			n.Out = nodes.Backoff
 		}
 		list = append(list, n)
@@ -75,9 +78,9 @@ type Size struct {
 	Nodes, Pods, Reservations int
 	// Waiting are steered pods that have no node yet.
 	Waiting int
-	// Backoff are nodes that are no candidates for a while, since they refused
-	// GPU pods.
-	Backoff int
+	// Backoff are nodes that are no candidates for a while, since they refused GPU pods;
+	// NamespaceBackoff are those that are none for the pods of some namespaces only.
+	Backoff, NamespaceBackoff int
 	// Replicas are the webhook's own pods that are ready.
 	Replicas int
 }
@@ -88,9 +91,10 @@ func (ix *Index) Size() Size {
 	defer ix.unlock()
 	now := ix.Now()
 	ix.expire(now) // nobody may have asked since
+	backoff, namespaceBackoff := ix.backoffs.count(ix.clock.server(now))
 	return Size{
 		Nodes: len(ix.usage.list), Pods: len(ix.ledger.pods), Reservations: len(ix.reservations.byUID),
-		Waiting: ix.landings.waiting, Backoff: ix.backoffs.count(now), Replicas: len(ix.replicas.ready),
+		Waiting: ix.landings.waiting, Backoff: backoff, NamespaceBackoff: namespaceBackoff, Replicas: len(ix.replicas.ready),
 	}
 }
 
@@ -123,12 +127,14 @@ func (ix *Index) Unsteered() int {
 // only to copy the list of their states, which never change.
 func (ix *Index) Occupancy() []nodes.Occupancy {
 	states, backoff, now := ix.nodesNow()
-	return nodes.OccupancyOf(states, ix.cfg.Resources, func(s *nodes.State) bool { return s.TakesPods() && !isHeld(backoff, s.Name, now) })
+	return nodes.OccupancyOf(states, ix.cfg.Resources, func(s *nodes.State, gpu corev1.ResourceName) bool {
+		return s.TakesPods() && !backoff[gpu].holds(s.Name, now)
+	})
 }
 
-// nodesNow returns the states of the nodes that exist and the ends of back-offs,
-// both for reading, and when that was.
-func (ix *Index) nodesNow() (states []*nodes.State, backoff map[string]time.Time, now time.Time) {
+// nodesNow returns the states of the nodes that exist and the ends of back-offs for
+// everybody, both for reading, and when that was by the API server's clock.
+func (ix *Index) nodesNow() (states []*nodes.State, backoff map[corev1.ResourceName]ends, now time.Time) {
 	ix.mu.Lock()
 	size := len(ix.usage.list)
 	ix.mu.Unlock()
@@ -144,7 +150,7 @@ func (ix *Index) nodesNow() (states []*nodes.State, backoff map[string]time.Time
 			states[at] = states[at].Without(h.load) // an assumption is no use
 		}
 	}
-	return states, ix.backoffs.until, now
+	return states, ix.backoffs.everybodys(), ix.clock.server(now)
 }
 
 // States returns the states of all nodes, in an order that changes only when nodes come or

@@ -104,8 +104,12 @@ func TestOccupancyCountsReservations(t *testing.T) {
 // A node in back-off has GPUs, but nothing fits there.
 func TestOccupancyInBackoff(t *testing.T) {
 	c := clustertest.New(t, func(cfg *config.Configuration) { cfg.Nodes.Backoff.Failures = 1 }, clustertest.GPUNode("hole", clustertest.List(clustertest.NVIDIA, "8")))
-	c.SetPod(clustertest.GPUPod("p", clustertest.List(clustertest.NVIDIA, "1")))
-	c.SetPod(clustertest.GPUPod("p", clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("hole"), clustertest.Phase(corev1.PodFailed), func(p *corev1.Pod) { p.Status.Reason = "UnexpectedAdmissionError" }))
+	// The failures of one namespace say nothing of others.
+	refuse(t, c, "p", "hole", "UnexpectedAdmissionError")
+	if got := c.Occupancy()[0]; got.FreeOnEmpty != 8 {
+		t.Errorf("in back-off for one namespace: %+v", got)
+	}
+	refuse(t, c, "q", "hole", "UnexpectedAdmissionError", of("other"))
 	if got := c.Occupancy()[0]; got.Allocatable != 8 || got.FreeOnEmpty != 0 || got.LargestFitting != 0 {
 		t.Errorf("in back-off: %+v", got)
 	}

@@ -17,13 +17,19 @@ type unsteered struct {
 	seen map[types.UID]struct{}
 }
 
+// has tells whether a pod was seen before, and had no node then.
+func (u *unsteered) has(uid types.UID) bool {
+	_, seen := u.seen[uid]
+	return seen
+}
+
 // note follows a pod; counts tells whether new ones count.
 func (u *unsteered) note(pod *reduced.Pod, counts bool) {
 	if pod.Over || pod.NodeName != "" {
 		delete(u.seen, pod.UID)
 		return
 	}
-	if _, seen := u.seen[pod.UID]; seen {
+	if u.has(pod.UID) {
 		return
 	}
 	u.seen[pod.UID] = struct{}{}

@@ -38,7 +38,6 @@ type Query struct {
 type View struct {
 	// UID is the one under which the pod is decided about.
 	UID types.UID
-	now time.Time
 	// Pool are the nodes that the pod may go to; it is empty for a pod that is pinned to
 	// one node, since each such pod would be a kind of its own. Ordering is their order.
 	// Own is the pod's own reservation, if it has one, which does not count against it;
@@ -55,8 +54,10 @@ type View struct {
 	Images scheduler.Images
 	// NodeOrder is the scheduler's, as far as it can be told.
 	NodeOrder *scheduler.Order
-	// backoff: node -> until when it is no candidate.
-	backoff map[string]time.Time
+	// backoff are the back-offs that the pod comes under, nearly always none, and now is
+	// when the view was made; both by the API server's clock.
+	backoff []lent
+	now     time.Time
 	// Held: room is held for what other replicas may have decided.
 	Held bool
 	// UnknownResource: nodes offer the pod's GPUs, but none offers some other
@@ -65,7 +66,20 @@ type View struct {
 }
 
 // InBackoff tells whether a node is no candidate for now.
-func (v *View) InBackoff(name string) bool { return isHeld(v.backoff, name, v.now) }
+func (v *View) InBackoff(name string) bool {
+	_, held := v.BackoffRule(name)
+	return held
+}
+
+// BackoffRule says by which rule a node is no candidate for now, if it is none.
+func (v *View) BackoffRule(name string) (rule Rule, held bool) {
+	for i := range v.backoff {
+		if v.backoff[i].holds(name, v.now) {
+			return v.backoff[i].rule, true
+		}
+	}
+	return Rule{}, false
+}
 
 // View returns what a decision looks at after which room is reserved. The error is that of
 // the context, or says that too many pods of the namespace wait for a view.
@@ -117,8 +131,8 @@ func (v *View) setOwn(p *pool.Pool, s *nodes.State) {
 // viewOf returns a view without a pool.
 func (ix *Index) viewOf(q *Query, now time.Time) View {
 	v := View{
-		now: now, Ordering: ix.pools.Ordering, Latest: ix.usage.latest, Nodes: len(ix.usage.list), Images: ix.images.lend(),
-		NodeOrder: ix.usage.nodeOrder(), backoff: ix.backoffs.until, Held: len(ix.replicas.held) > 0,
+		now: ix.clock.server(now), Ordering: ix.pools.Ordering, Latest: ix.usage.latest, Nodes: len(ix.usage.list), Images: ix.images.lend(),
+		NodeOrder: ix.usage.nodeOrder(), backoff: ix.backoffs.of(q.Namespace, q.Demand), Held: len(ix.replicas.held) > 0,
 		UnknownResource: ix.usage.asksForUnknown(q.Demand),
 	}
 	v.UID = ix.reservations.uidOf(q)
@@ -140,8 +154,12 @@ func (ix *Index) reserve(ctx context.Context, r *Reservation) (bool, error) {
 		// is taken only if it did not come from an API server.
 		return r.UID == r.Request, nil
 	}
-	until := ix.Now().Add(ix.cfg.InFlight.ReservationTTL.Duration)
-	if !ix.reservations.add(r, until, ix.allExamined()) {
+	if ix.unseen.stops(r.Namespace, ix.clock.newest) {
+		return ix.reservations.free(r), nil
+	}
+	now := ix.Now()
+	until := now.Add(ix.cfg.InFlight.ReservationTTL.Duration)
+	if !ix.reservations.add(r, ix.clock.server(now), until, ix.allExamined()) {
 		return false, nil
 	}
 	ix.expiries.add(expiry{at: until, reservation: r.UID})

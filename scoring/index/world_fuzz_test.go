@@ -207,7 +207,12 @@ func (w *world) progress(pod *corev1.Pod) {
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable}}
 	case 4:
 		clustertest.On(w.nodeName())(pod)
-		pod.Status.Phase, pod.Status.Reason = chosen(w, corev1.PodFailed, corev1.PodSucceeded), chosen(w, "", "UnexpectedAdmissionError")
+		pod.Status.Phase, pod.Status.Reason = chosen(w, corev1.PodFailed, corev1.PodSucceeded), chosen(w, "", "UnexpectedAdmissionError", "TopologyAffinityError", "OutOfcpu")
+	case 5:
+		clustertest.On(w.nodeName())(pod)
+		pod.Status.Phase = chosen(w, corev1.PodRunning, corev1.PodFailed, corev1.PodPending)
+		at := w.Clock.Add(chosen(w, 0, -time.Minute, time.Minute))
+		status(chosen(w, startError(at), runningSince(at)))(pod)
 	}
 	if w.next()%6 == 0 {
 		clustertest.Terminating(pod)

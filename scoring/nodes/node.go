@@ -23,6 +23,8 @@ type Node struct {
 	Object      *corev1.Node
 	Name        string
 	Allocatable demand.Amounts
+	// Created is when the object was created, in seconds since 1970.
+	Created int64
 	// Slot is a small number that no other node has now.
 	Slot int
 	// Hash orders nodes of equal rank: the same on every replica, and scattered
@@ -55,6 +57,7 @@ func New(n *corev1.Node, cfg *Rules, texts *Texts) *Node {
 			Spec:       corev1.NodeSpec{Taints: n.Spec.Taints},
 		},
 		Name:        name,
+		Created:     n.CreationTimestamp.Unix(),
 		softTainted: slices.ContainsFunc(n.Spec.Taints, isSoft),
 		Allocatable: demand.NewAmounts(n.Status.Allocatable),
 		Hash:        hashName(n.Name),
@@ -74,7 +77,7 @@ func (n *Node) Copy() *Node {
 
 // Equal tells whether two nodes of one name are the same to every decision.
 func (n *Node) Equal(o *Node) bool {
-	return n.ready == o.ready && n.cordoned == o.cordoned && n.leaving == o.leaving &&
+	return n.Created == o.Created && n.ready == o.ready && n.cordoned == o.cordoned && n.leaving == o.leaving &&
 		slices.Equal(n.Allocatable, o.Allocatable) &&
 		slices.Equal(n.Images, o.Images) &&
 		maps.Equal(n.Object.Labels, o.Object.Labels) &&
@@ -84,7 +87,7 @@ func (n *Node) Equal(o *Node) bool {
 // Describes tells whether newNode would make the same of the object. Kubelets write
 // their nodes every few seconds or minutes, nearly always with nothing new.
 func (n *Node) Describes(object *corev1.Node, cfg *Rules) bool {
-	return n.ready == isReady(object) && n.cordoned == object.Spec.Unschedulable &&
+	return n.Created == object.CreationTimestamp.Unix() && n.ready == isReady(object) && n.cordoned == object.Spec.Unschedulable &&
 		n.leaving == isLeaving(object, cfg) &&
 		slices.Equal(n.Allocatable, demand.NewAmounts(object.Status.Allocatable)) &&
 		hasImages(object, n.Images) &&

@@ -35,11 +35,11 @@ type Occupancy struct {
 }
 
 // OccupancyOf returns the occupancy of the nodes for each configured GPU resource that one
-// of them offers, sorted by name. takesPods tells whether a node takes pods now.
-func OccupancyOf(nodes []*State, gpus config.Resources, takesPods func(*State) bool) []Occupancy {
+// of them offers, sorted by name. takesPods tells whether a node takes pods that ask for the
+// resource now.
+func OccupancyOf(nodes []*State, gpus config.Resources, takesPods func(*State, corev1.ResourceName) bool) []Occupancy {
 	byName := map[corev1.ResourceName]*Occupancy{} // nil for names that are no GPUs
 	for _, s := range nodes {
-		takes := takesPods(s)
 		for _, a := range s.Allocatable {
 			o, known := byName[a.Name]
 			if !known {
@@ -47,7 +47,7 @@ func OccupancyOf(nodes []*State, gpus config.Resources, takesPods func(*State) b
 				byName[a.Name] = o
 			}
 			if o != nil {
-				o.add(PackingOf(s, a.Name), a.Value, takes)
+				o.add(PackingOf(s, a.Name), a.Value, takesPods(s, a.Name))
 			}
 		}
 	}

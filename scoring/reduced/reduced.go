@@ -3,7 +3,6 @@ package reduced
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -27,9 +26,8 @@ type Pod struct {
 	NodeName string
 	// Created is in seconds since 1970.
 	Created int64
-	// Over: it succeeded or failed; Refused: it failed because its node did not take it.
-	Over, Failed, Refused bool
-	Deleting              bool
+	// Over: it succeeded or failed.
+	Over, Deleting bool
 	// Follows: nothing in the pod keeps the scheduler from following its terms.
 	Follows bool
 	// Expects: it is new, asks for GPUs and is one that we should have been asked about,
@@ -37,6 +35,10 @@ type Pod struct {
 	Expects bool
 	// Replica: it is one of the webhook's own pods, and is called.
 	Replica bool
+	// Outcome is what it shows of its node, if it asks for GPUs, OutcomeAt since when, in
+	// seconds since 1970.
+	Outcome   Outcome
+	OutcomeAt int64
 	// Load is shared with other pods that take the same.
 	Load *demand.Load
 	*placement
@@ -106,13 +108,15 @@ func (r *Reducer) Pod(pod *corev1.Pod) *Pod {
 		Created:   pod.CreationTimestamp.Unix(),
 		NodeName:  r.podTexts.One(pod.Spec.NodeName),
 		Over:      pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed,
-		Failed:    pod.Status.Phase == corev1.PodFailed,
-		Refused:   refusedByNode(pod),
 		Deleting:  pod.DeletionTimestamp != nil,
 		Follows:   pod.Spec.NodeName == "" && steering.Follows(pod, &r.cfg),
 		Replica:   r.isReplica(pod),
 		Load:      r.loads.one(demand.LoadOf(pod, r.cfg.Resources)),
 		placement: r.placement(pod),
+	}
+	if pod.Spec.NodeName != "" && p.UsesGPUs(r.cfg.Resources) {
+		outcome, at := outcomeOf(pod, r.cfg.Resources)
+		p.Outcome, p.OutcomeAt = outcome, at.Unix()
 	}
 	if pod.Spec.NodeName == "" {
 		p.Expects = steering.Expects(pod, &r.cfg) && len(demand.OfStored(pod, r.cfg.Resources, false).GPUs) > 0
@@ -125,6 +129,10 @@ func (r *Reducer) placement(pod *corev1.Pod) *placement {
 	admission, target := admissionUID(pod), r.target(pod)
 	if how == "" && admission == "" && target == "" && pod.Status.NominatedNodeName == "" {
 		return noPlacement
+	}
+	if steering.Exceeds(pod) {
+		// No decision of ours made this: its annotations are its author's too.
+		return &placement{Nominated: r.podTexts.One(pod.Status.NominatedNodeName)}
 	}
 	p := &placement{
 		Nominated: r.podTexts.One(pod.Status.NominatedNodeName), Admission: admission,
@@ -218,16 +226,4 @@ func isPodReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
-}
-
-// refusedByNode tells whether the kubelet refused to admit a pod because it could
-// not have the devices or resources that the scheduler thought were free. Reasons:
-// k8s.io/kubernetes pkg/kubelet/lifecycle (UnexpectedAdmissionError, OutOf...) and
-// cm/topologymanager. Pods that ran and failed say little about the node.
-func refusedByNode(pod *corev1.Pod) bool {
-	if pod.Status.Phase != corev1.PodFailed || pod.Spec.NodeName == "" {
-		return false
-	}
-	reason := pod.Status.Reason
-	return reason == "UnexpectedAdmissionError" || reason == "TopologyAffinityError" || strings.HasPrefix(reason, "OutOf")
 }

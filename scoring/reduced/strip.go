@@ -57,6 +57,7 @@ func StripPod(p *corev1.Pod) corev1.Pod {
 			Phase:                 p.Status.Phase,
 			Conditions:            stripConditions(p.Status.Conditions),
 			Reason:                p.Status.Reason,
+			StartTime:             p.Status.StartTime,
 			NominatedNodeName:     p.Status.NominatedNodeName,
 			ContainerStatuses:     stripStatuses(p.Status.ContainerStatuses),
 			InitContainerStatuses: stripStatuses(p.Status.InitContainerStatuses),
@@ -119,7 +120,22 @@ func stripStatuses(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var out []corev1.ContainerStatus
 	for i := range statuses {
 		s := &statuses[i]
-		out = append(out, corev1.ContainerStatus{Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources})
+		out = append(out, corev1.ContainerStatus{
+			Name: s.Name, Resources: s.Resources, AllocatedResources: s.AllocatedResources,
+			State: stripState(s.State), LastTerminationState: stripState(s.LastTerminationState), RestartCount: s.RestartCount,
+		})
+	}
+	return out
+}
+
+// stripState keeps whether and when a container ran, and why not. Messages are the program's.
+func stripState(s corev1.ContainerState) corev1.ContainerState {
+	out := corev1.ContainerState{Running: s.Running}
+	if w := s.Waiting; w != nil {
+		out.Waiting = &corev1.ContainerStateWaiting{Reason: w.Reason}
+	}
+	if t := s.Terminated; t != nil {
+		out.Terminated = &corev1.ContainerStateTerminated{ExitCode: t.ExitCode, Reason: t.Reason, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt}
 	}
 	return out
 }

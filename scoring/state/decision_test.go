@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,17 +39,19 @@ const (
 "initContainers":[{"name":"i","image":"registry/data:1","restartPolicy":"Always","resources":{"requests":{"cpu":"1","memory":"1Gi"}}}],
 "containers":[{"name":"c","image":"registry/train:1","command":["x"],"env":[{"name":"a","value":"b"}],
 "resources":{"requests":{"cpu":"4","memory":"16Gi","nvidia.com/gpu":"1"},"limits":{"nvidia.com/gpu":"1"}}}]},
-"status":{"phase":"Running","nominatedNodeName":"n2","reason":"x","allocatedResources":{"cpu":"9","memory":"24Gi"},
+"status":{"phase":"Running","nominatedNodeName":"n2","reason":"x","startTime":"2026-01-02T03:03:50Z","allocatedResources":{"cpu":"9","memory":"24Gi"},
 "resources":{"requests":{"cpu":"7","memory":"22Gi"}},
 "conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable"},{"type":"PodResizePending","status":"True","reason":"Infeasible"}],
-"containerStatuses":[{"name":"c","allocatedResources":{"cpu":"5","memory":"18Gi","nvidia.com/gpu":"1"},"resources":{"requests":{"cpu":"3","memory":"12Gi","nvidia.com/gpu":"1"}}}],
+"containerStatuses":[{"name":"c","restartCount":1,
+"state":{"terminated":{"reason":"StartError","exitCode":128,"message":"x","startedAt":"1970-01-01T00:00:00Z","finishedAt":"2026-01-02T03:03:58Z"}},
+"lastState":{"terminated":{"reason":"StartError","exitCode":128,"message":"x","startedAt":"1970-01-01T00:00:00Z","finishedAt":"2026-01-02T03:03:52Z"}},"allocatedResources":{"cpu":"5","memory":"18Gi","nvidia.com/gpu":"1"},"resources":{"requests":{"cpu":"3","memory":"12Gi","nvidia.com/gpu":"1"}}}],
 "initContainerStatuses":[{"name":"i","allocatedResources":{"cpu":"2","memory":"2Gi"}}]}}`
 )
 
 // A decision from a saved state is the decision from the objects themselves, whatever of
 // all that is read of them is there.
 func TestStateDecidesLikeTheCluster(t *testing.T) {
-	random, reasons := rand.New(rand.NewPCG(1, 2)), map[string]int{}
+	random, reasons, backoffs := rand.New(rand.NewPCG(1, 2)), map[string]int{}, 0
 	for range 400 {
 		cluster := newObjects(t, random)
 		saved := state.New(start, []string{"team"}, cluster.nodes, cluster.pods)
@@ -75,9 +78,12 @@ func TestStateDecidesLikeTheCluster(t *testing.T) {
 			t.Fatalf("explanation (-cluster +state):\n%s", diff)
 		}
 		reasons[string(want.Decision.Reason)]++
+		if slices.ContainsFunc(want.LeftOut, func(n scoring.LeftOutNode) bool { return n.Backoff != nil }) {
+			backoffs++
+		}
 	}
-	if reasons[""] < 50 || len(reasons) < 3 {
-		t.Errorf("decisions %v: too few kinds", reasons)
+	if reasons[""] < 50 || len(reasons) < 3 || backoffs < 20 {
+		t.Errorf("decisions %v, and %d with a node in back-off: too few kinds", reasons, backoffs)
 	}
 }
 
@@ -106,6 +112,12 @@ func newObjects(t *testing.T, random *rand.Rand) objects {
 	for i := range 7 {
 		pod := without[corev1.Pod](t, random, richPod)
 		pod.Name, pod.Namespace, pod.UID = fmt.Sprint("p", i), "team", types.UID(fmt.Sprint("u", i))
+		if random.IntN(3) == 0 {
+			pod.Status.Phase = corev1.PodFailed
+		}
+		if random.IntN(3) == 0 {
+			pod.Status.Reason = "UnexpectedAdmissionError"
+		}
 		o.pods = append(o.pods, pod)
 	}
 	last := &o.pods[len(o.pods)-1]

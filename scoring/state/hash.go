@@ -79,7 +79,7 @@ var kinds = map[string]string{
 
 // lists are the fields that hold objects with a name, and of what.
 var lists = map[string]string{
-	"nodes": "node", "pods": "pod", "ownerReferences": "owner", "containers": "container", "initContainers": "container", "volumes": "volume",
+	"nodes": "node", "pods": "pod", "over": "pod", "ownerReferences": "owner", "containers": "container", "initContainers": "container", "volumes": "volume",
 	"containerStatuses": "container", "initContainerStatuses": "container",
 }
 

@@ -19,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/yaml"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -50,10 +51,13 @@ type State struct {
 	// no more in them than scheduling depends on.
 	Nodes []corev1.Node `json:"nodes"`
 	Pods  []corev1.Pod  `json:"pods"`
+	// Over are pods that are over and did not start on their node, and those that ran on
+	// such a node: they tell whether it takes pods. Sorted by name as well.
+	Over []corev1.Pod `json:"over,omitempty"`
 }
 
 // New returns the state of a cluster with these objects, which it does not change.
-// Pods that are over are left out.
+// Of pods that are over only those are kept that tell of nodes that refuse pods.
 func New(takenAt time.Time, enabledNamespaces []string, nodes []corev1.Node, pods []corev1.Pod) *State {
 	s := &State{
 		TypeMeta:          metav1.TypeMeta{APIVersion: APIVersion, Kind: Kind},
@@ -65,9 +69,25 @@ func New(takenAt time.Time, enabledNamespaces []string, nodes []corev1.Node, pod
 	for i := range nodes {
 		s.Nodes[i] = reduced.StripNode(&nodes[i])
 	}
+	var over []*corev1.Pod
+	refusing := sets.New[string]()
 	for i := range pods {
 		if phase := pods[i].Status.Phase; phase != corev1.PodSucceeded && phase != corev1.PodFailed {
 			s.Pods = append(s.Pods, reduced.StripPod(&pods[i]))
+			continue
+		}
+		switch reduced.Speaks(&pods[i]) {
+		case reduced.OutcomeRefused, reduced.OutcomeRefusedShape:
+			refusing.Insert(pods[i].Spec.NodeName)
+			over = append(over, &pods[i])
+		case reduced.OutcomeStarted:
+			over = append(over, &pods[i])
+		case reduced.OutcomeUnknown:
+		}
+	}
+	for _, pod := range over {
+		if refusing.Has(pod.Spec.NodeName) {
+			s.Over = append(s.Over, reduced.StripPod(pod))
 		}
 	}
 	s.sort()
@@ -75,11 +95,13 @@ func New(takenAt time.Time, enabledNamespaces []string, nodes []corev1.Node, pod
 }
 
 func (s *State) sort() {
+	byName := func(a, b corev1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	}
 	slices.Sort(s.EnabledNamespaces)
 	slices.SortFunc(s.Nodes, func(a, b corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
-	slices.SortFunc(s.Pods, func(a, b corev1.Pod) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(s.Pods, byName)
+	slices.SortFunc(s.Over, byName)
 }
 
 // Load reads a state from a file; "-" means in.
@@ -183,8 +205,10 @@ func (s *State) Index(cfg config.Configuration) (*index.Index, error) {
 	for i := range s.Nodes {
 		ix.SetNode(&s.Nodes[i])
 	}
-	for i := range s.Pods {
-		ix.SetPod(&s.Pods[i])
+	for _, pods := range [][]corev1.Pod{s.Pods, s.Over} {
+		for i := range pods {
+			ix.SetPod(&pods[i])
+		}
 	}
 	ix.SetSynced()
 	return ix, nil

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
 
 // What we add to a pod is recognised by its shape, never by an annotation:
@@ -65,16 +67,29 @@ func (o *Own) Elements() (count int) {
 	return count
 }
 
+// MostElements is how many elements we add to the lists of a pod at most: terms, one soft
+// pod affinity and one spread constraint. What a pod has more cannot be ours, and none of
+// it is: neither is it taken out when the pod is created, which would take the API server
+// one operation for each, nor does the index follow it.
+const MostElements = config.MostTerms + 2
+
+// Exceeds tells whether they are more than we ever add.
+func (o *Own) Exceeds() bool { return o.Elements() > MostElements }
+
+// Exceeds tells whether a pod has more elements of the shape of ours than we ever add, so
+// that its author wrote them.
+func Exceeds(pod *corev1.Pod) bool {
+	own := ownOf(pod)
+	return own.Exceeds()
+}
+
 // Annotations are the keys of our annotations on the pod.
 func (o *Own) Annotations() []string { return o[0].keys }
 
 // Separate returns the pod as its author wrote it, without our parts, and which they are.
 // The pod itself is not changed; what stays is shared.
 func Separate(pod *corev1.Pod) (*corev1.Pod, Own) {
-	var own Own
-	for i := range parts {
-		own[i] = parts[i].find(pod)
-	}
+	own := ownOf(pod)
 	if !own.Any() {
 		return pod, own
 	}
@@ -85,6 +100,14 @@ func Separate(pod *corev1.Pod) (*corev1.Pod, Own) {
 		}
 	}
 	return &user, own
+}
+
+// ownOf says which elements of a pod have the shape of ours.
+func ownOf(pod *corev1.Pod) (own Own) {
+	for i := range parts {
+		own[i] = parts[i].find(pod)
+	}
+	return own
 }
 
 // Operation is one JSON patch operation (RFC 6902). Value is nil for none.
@@ -182,10 +205,13 @@ func keys(m map[string]string, ours ...string) found {
 
 // without returns the elements but those that were found.
 func without[T any](all []T, f found) (rest []T) {
+	next := 0 // in f.at, which rises as i does: a pod may have thousands of elements
 	for i := range all {
-		if !slices.Contains(f.at, i) {
-			rest = append(rest, all[i])
+		if next < len(f.at) && f.at[next] == i {
+			next++
+			continue
 		}
+		rest = append(rest, all[i])
 	}
 	return rest
 }
