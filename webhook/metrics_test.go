@@ -115,6 +115,7 @@ func TestRegisterIndex(t *testing.T) {
 	for i := range 3 {
 		failed := pod.DeepCopy()
 		failed.UID, failed.Spec.NodeName, failed.CreationTimestamp = types.UID(fmt.Sprint("failed", i)), "", metav1.NewTime(bed.clock)
+		failed.Spec.Containers[0].Resources.Requests = failed.Spec.Containers[0].Resources.Limits // by the API server
 		bed.ix.SetPod(failed.DeepCopy())
 		failed.Spec.NodeName, failed.Status.Phase, failed.Status.Reason = pod.Spec.NodeName, corev1.PodFailed, "UnexpectedAdmissionError"
 		bed.ix.SetPod(failed)

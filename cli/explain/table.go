@@ -200,10 +200,10 @@ func outReason(n *scoring.LeftOutNode) string {
 		return reason
 	}
 	if n.Backoff.Namespace {
-		reason += ", of this namespace only"
+		reason += ", of this namespace"
 	}
 	if n.Backoff.Requests {
-		reason += ", with these requests only"
+		reason += ", with these requests"
 	}
 	return reason
 }

@@ -23,13 +23,13 @@ func TestBackoffTexts(t *testing.T) {
 		want []string
 	}{
 		"grouped": {want: []string{
-			"2 refused GPU pods a moment ago, of this namespace only g2 g3",
+			"2 refused GPU pods a moment ago, of this namespace g2, ...",
 			"1 refused GPU pods a moment ago g1",
-			"1 refused GPU pods a moment ago, of this namespace only, with these requests only g4",
+			"1 refused GPU pods a moment ago, of this namespace, with these requests g4",
 		}},
 		"each": {all: true, want: []string{
 			"g1 refused GPU pods a moment ago",
-			"g2 refused GPU pods a moment ago, of this namespace only",
+			"g2 refused GPU pods a moment ago, of this namespace",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -78,6 +78,7 @@ func TestUnseenWithSkewedClock(t *testing.T) {
 			t.Errorf("%d reservations while nothing is seen, want 1", got)
 		}
 		seen()
+		c.Clock = c.Clock.Add(time.Millisecond) // other pods
 		ask(t, c, "team", 3)
 		if got := c.Size().Reservations; got != 1 {
 			t.Errorf("%d reservations after a later pod was seen, want 1", got)

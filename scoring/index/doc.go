@@ -5,6 +5,7 @@
 //
 //   - index.go: START HERE, the parts and the lock around them
 //   - events.go: what an event does
+//   - arrivals.go: what the first sight of a pod tells, and its outcome
 //   - usage.go: what is used on every node
 //   - ledger.go: where each pod counts
 //   - route.go: on which node a pod counts that is on its way

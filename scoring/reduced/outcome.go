@@ -136,36 +136,39 @@ func tries(pod *corev1.Pod, gpus config.Resources) (ran, failed moments) {
 // nothing.
 func withGPUs(pod *corev1.Pod, gpus config.Resources) sets.Set[string] {
 	names := sets.New[string]()
+	eachResource(pod, func(container string, resource corev1.ResourceName) {
+		if gpus.IsGPU(string(resource)) {
+			names.Insert(container)
+		}
+	})
+	return names
+}
+
+// eachResource calls do for what each container asks for, some of it twice.
+func eachResource(pod *corev1.Pod, do func(container string, resource corev1.ResourceName)) {
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			for _, list := range []corev1.ResourceList{containers[i].Resources.Limits, containers[i].Resources.Requests} {
 				for name := range list {
-					if gpus.IsGPU(string(name)) {
-						names.Insert(containers[i].Name)
-					}
+					do(containers[i].Name, name)
 				}
 			}
 		}
 	}
-	return names
 }
 
 // Speaks tells what the outcome of a pod says of its node, for those who do not know which
 // resources are GPUs: all extended resources are.
 func Speaks(pod *corev1.Pod) Outcome {
 	var extended config.Resources
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			for name := range containers[i].Resources.Limits {
-				if strings.Contains(string(name), "/") {
-					extended.Names = append(extended.Names, string(name))
-				}
-			}
+	eachResource(pod, func(_ string, resource corev1.ResourceName) {
+		if strings.Contains(string(resource), "/") {
+			extended.Names = append(extended.Names, string(resource))
 		}
-	}
-	if len(extended.Names) == 0 {
+	})
+	outcome, _ := outcomeOf(pod, extended)
+	if outcome == OutcomeStarted && len(extended.Names) == 0 {
 		return OutcomeUnknown
 	}
-	outcome, _ := outcomeOf(pod, extended)
 	return outcome
 }
