@@ -164,7 +164,7 @@ func logClockAhead(log logr.Logger) func(time.Duration) {
 	}
 }
 
-// logLanding logs, at debug level, where steered pods went.
+// logLanding logs, at debug level as all lines that name pods, where steered pods went.
 func logLanding(log logr.Logger) func(index.Landed) {
 	return func(l index.Landed) {
 		log.V(1).Info("Landed", "namespace", l.Namespace, "pod", l.Name, "node", l.Node, "target", l.Target,

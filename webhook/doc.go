@@ -23,5 +23,6 @@
 //   - connections.go: its limits
 //   - ready.go: is it served?
 //   - ports.go: the ports for kubelets and scrapers
+//   - metricsfilter.go: who may read the metrics, and how often strangers may ask
 //   - tls.go: TLS versions and who may call
 package webhook

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -103,7 +102,7 @@ func NewMetricsServer(cfg config.Server, restConfig *rest.Config, client *http.C
 
 // authorized lets those through who may read the metrics.
 func authorized(restConfig *rest.Config, client *http.Client, handler http.Handler, log logr.Logger) (http.Handler, error) {
-	filter, err := filters.WithAuthenticationAndAuthorization(restConfig, client)
+	filter, err := protectMetrics(restConfig, client)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the authentication of metrics: %w", err)
 	}

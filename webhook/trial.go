@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +35,29 @@ type Trial struct {
 	Reason steering.Reason
 	// Patch is the JSON patch that the API server would get, nil for none.
 	Patch []byte
+}
+
+// Apply returns the pod as the API server would have it with the patch.
+func (t Trial) Apply(pod *corev1.Pod) (*corev1.Pod, error) {
+	if t.Patch == nil {
+		return pod, nil
+	}
+	raw, err := json.Marshal(pod)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the pod: %w", err)
+	}
+	decoded, err := jsonpatch.DecodePatch(t.Patch)
+	if err != nil {
+		return nil, fmt.Errorf("decoding the patch: %w", err)
+	}
+	if raw, err = decoded.Apply(raw); err != nil {
+		return nil, fmt.Errorf("applying the patch: %w", err)
+	}
+	out := &corev1.Pod{}
+	if err := json.Unmarshal(raw, out); err != nil {
+		return nil, fmt.Errorf("decoding the patched pod: %w", err)
+	}
+	return out, nil
 }
 
 // Try puts a pod through everything that the webhook does at its creation, as a dry

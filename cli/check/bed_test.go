@@ -54,8 +54,10 @@ type bed struct {
 	denied map[string]bool
 	// broken are requests that fail otherwise, of the same form.
 	broken map[string]bool
-	// trial changes the pod on trial as webhooks would.
+	// trial changes the pod on trial as webhooks would, where ours is called.
 	trial func(*corev1.Pod) error
+	// judge accepts or refuses pods after that, as quotas and policies do.
+	judge func(*corev1.Pod) error
 
 	options Options
 }
@@ -67,7 +69,7 @@ func (b *bed) ours() *appsv1.Deployment { return b.deployments[0] }
 func (b *bed) webhook() *admissionregistrationv1.MutatingWebhook { return &b.hook.Webhooks[0] }
 
 func (b *bed) node(name string, gpus map[string]string) {
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}}, Status: corev1.NodeStatus{
 		Allocatable: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("96"), corev1.ResourceMemory: resource.MustParse("1152Gi"), corev1.ResourcePods: resource.MustParse("110"),
 		},

@@ -93,7 +93,7 @@ func trialCases() map[string]broken {
 			b.trial = annotated(config.SteeringDryRun)
 		}, OK, "in dry-run mode", ""},
 		"refused by a quota": {"GB308", func(_ *testing.T, b *bed) {
-			b.trial = func(*corev1.Pod) error { return errors.New("exceeded quota: gpus") }
+			b.judge = func(*corev1.Pod) error { return errors.New("exceeded quota: gpus") }
 		}, Warning, "does not take a pod", "--namespace"},
 		"may not create": {"GB308", func(_ *testing.T, b *bed) {
 			b.denied = map[string]bool{"create pods": true}

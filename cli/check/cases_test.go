@@ -183,7 +183,7 @@ func installationCases() map[string]broken {
 
 func allCases() []map[string]broken {
 	return []map[string]broken{
-		kubernetesCases(), certificateCases(), installationCases(), callCases(), trialCases(), namespaceCases(), surroundingCases(),
+		kubernetesCases(), certificateCases(), installationCases(), callCases(), trialCases(), refusedTrialCases(), additionCases(), namespaceCases(), surroundingCases(),
 	}
 }
 

@@ -94,6 +94,7 @@ func checks() []check {
 		{"GB306", "the webhook is called", after, checkCalls},
 		{"GB307", "no pod is refused because of it", after, checkRejections},
 		{"GB308", "a GPU pod on trial is steered", after, checkTrial},
+		{"GB309", "what is added to pods is accepted", after, checkAdditions},
 		{"GB401", "namespaces opted in", after, checkOptedIn},
 		{"GB402", "labelled namespaces take part", after, checkExcluded},
 		{"GB403", "nodes offer GPUs", always, checkNodes},

@@ -151,7 +151,10 @@ func unhealthy(t *testing.T) *bed {
 	b.webhook().ClientConfig.CABundle = nil
 	b.ours().Status.ReadyReplicas = 0
 	b.metricsErr = forbidden()
-	b.trial = func(*corev1.Pod) error {
+	b.judge = func(pod *corev1.Pod) error {
+		if !asksForGPU(pod, b.cfg.Resources) {
+			return nil
+		}
 		return errors.New(`pods "check" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1, used: 8, limited: 8`)
 	}
 	b.namespace("kube-system", "true")

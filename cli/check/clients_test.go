@@ -127,9 +127,21 @@ func (b *bed) tryPod(t *testing.T) ktesting.ReactionFunc {
 			t.Errorf("a pod is created with dryRun %v", dryRun)
 		}
 		pod := create.GetObject().(*corev1.Pod).DeepCopy()
-		pod.Spec.SchedulerName = corev1.DefaultSchedulerName
-		return true, pod, b.trial(pod)
+		pod.Namespace, pod.Spec.SchedulerName = action.GetNamespace(), corev1.DefaultSchedulerName
+		var err error
+		if b.steers(pod) {
+			err = b.trial(pod)
+		}
+		if err == nil && b.judge != nil {
+			err = b.judge(pod)
+		}
+		return true, pod, err
 	}
+}
+
+// steers tells whether the webhook is called for the pod and does not leave it alone.
+func (b *bed) steers(pod *corev1.Pod) bool {
+	return pod.Labels[config.LabelEnabled] != "false" && len(pod.Spec.SchedulingGates) == 0 && asksForGPU(pod, b.cfg.Resources)
 }
 
 func (b *bed) certificatesReader(t *testing.T) client.Reader {

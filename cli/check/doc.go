@@ -1,6 +1,6 @@
 // Package check looks at a cluster and tells whether gpu-binpacker can work in it,
-// and if not, why and what to do. It only reads; the one pod it creates is a dry
-// run.
+// and if not, why and what to do. It only reads; the pods it creates are dry
+// runs.
 //
 // Files in reading order:
 //
@@ -13,6 +13,8 @@
 //   - installation.go: 3xx, webhook configuration, configuration, replicas
 //   - calls.go: 3xx, is the webhook called, by the API server's metrics or the pods
 //   - trial.go: 3xx, a pod created on trial
+//   - attempt.go: 3xx, pods on trial that carry by hand what is added
+//   - additions.go: what that is, and what can be done where it is refused
 //   - namespaces.go: 4xx, who opted in
 //   - nodes.go: 4xx, GPU nodes and resource names
 //   - scheduler.go: 5xx, what is assumed of the scheduler, and other schedulers

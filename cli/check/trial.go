@@ -30,15 +30,15 @@ func checkTrial(ctx context.Context, c *cluster) verdict {
 	if gpu == "" {
 		return skip("needs a node that offers GPUs, see GB403")
 	}
-	allowed, err := c.may(ctx, "create", "", "pods", namespace)
-	if err != nil {
-		return unread("create selfsubjectaccessreviews", err)
+	if v := c.mayTry(ctx, namespace); v != nil {
+		return *v
 	}
-	if !allowed {
-		return skip("needs permission to create pods in %s", namespace)
-	}
-	pod, err := c.Kubernetes.CoreV1().Pods(namespace).Create(ctx, trialPod(gpu), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	pod, err := c.try(ctx, namespace, trialPod(gpu))
 	if err != nil {
+		if refusal := c.refusedForUs(ctx, namespace, trialPod(gpu), optedOut(trialPod(gpu)), gated(trialPod(gpu))); refusal != nil {
+			return fail("GPU pods in %s are refused because of what gpu-binpacker adds: %v; opt the namespace out", namespace, refusal).
+				fix(optOut(namespace), letPass)
+		}
 		return warn("the API server does not take a pod with one %s in %s", gpu, namespace).detail(err.Error()).
 			fix("# if a quota or policy of the namespace is in the way:", "gpu-binpacker check --namespace ANOTHER")
 	}
@@ -53,25 +53,67 @@ func checkTrial(ctx context.Context, c *cluster) verdict {
 	return c.unsteered(ctx, namespace, pod)
 }
 
+// mayTry is nil when the user may create pods in the namespace.
+func (c *cluster) mayTry(ctx context.Context, namespace string) *verdict {
+	allowed, err := c.may(ctx, "create", "", "pods", namespace)
+	if err == nil && allowed {
+		return nil
+	}
+	v := skip("needs permission to create pods in %s", namespace)
+	if err != nil {
+		v = unread("create selfsubjectaccessreviews", err)
+	}
+	return &v
+}
+
+// try creates the pod as a dry run and returns it as admission leaves it.
+func (c *cluster) try(ctx context.Context, namespace string, pod *corev1.Pod) (*corev1.Pod, error) {
+	return c.Kubernetes.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+// refusedForUs tells whether a pod that was refused is refused because of what is added
+// to it: one of the others, which are the same pod with nothing added, is accepted, and
+// the pod itself is refused once more after that, since a quota may have had no room for
+// a moment. It returns the API server's words, nil when there is another cause.
+func (c *cluster) refusedForUs(ctx context.Context, namespace string, pod *corev1.Pod, others ...*corev1.Pod) error {
+	for _, other := range others {
+		if _, err := c.try(ctx, namespace, other); err == nil {
+			_, err := c.try(ctx, namespace, pod)
+			return err
+		}
+	}
+	return nil
+}
+
 // trialNamespace is where to try a pod.
 func (c *cluster) trialNamespace(ctx context.Context) (string, *verdict) {
+	namespaces, v := c.trialNamespaces(ctx)
+	if v != nil {
+		return "", v
+	}
+	return namespaces[0], nil
+}
+
+// trialNamespaces are those in which pods may be tried, at least one: the one that the
+// user names, else all that have opted in.
+func (c *cluster) trialNamespaces(ctx context.Context) ([]string, *verdict) {
 	enabled, err := c.enabled(ctx)
 	var v verdict
 	switch {
 	case err != nil && c.Namespace != "":
-		return c.Namespace, nil // not allowed to list, but perhaps to create
+		return []string{c.Namespace}, nil // not allowed to list, but perhaps to create
 	case err != nil:
 		v = unread("list namespaces (or give --namespace)", err)
 	case c.Namespace == "" && len(enabled) == 0:
 		v = skip("needs an opted-in namespace, see GB401")
 	case c.Namespace == "":
-		return enabled[0], nil
+		return enabled, nil
 	case !slices.Contains(enabled, c.Namespace):
 		v = fail("namespace %s has not opted in, or is excluded", c.Namespace).fix(optIn(c.Namespace))
 	default:
-		return c.Namespace, nil
+		return []string{c.Namespace}, nil
 	}
-	return "", &v
+	return nil, &v
 }
 
 // trialResource is the GPU resource to ask for: the first that a node offers, in
@@ -91,6 +133,9 @@ func (c *cluster) trialResource(ctx context.Context) corev1.ResourceName {
 	return corev1.ResourceName(sortedKeys(offered)[0])
 }
 
+// trialName is what the names of pods on trial begin with.
+const trialName = "gpu-binpacker-check-"
+
 // trialPod meets the restricted Pod Security level and quotas that want requests
 // and limits. It tolerates everything, as it is never to run.
 func trialPod(gpu corev1.ResourceName) *corev1.Pod {
@@ -98,7 +143,7 @@ func trialPod(gpu corev1.ResourceName) *corev1.Pod {
 		corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi"), gpu: resource.MustParse("1"),
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "gpu-binpacker-check-"},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: trialName},
 		Spec: corev1.PodSpec{
 			Tolerations:   []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 			RestartPolicy: corev1.RestartPolicyNever,
@@ -116,6 +161,19 @@ func trialPod(gpu corev1.ResourceName) *corev1.Pod {
 			}},
 		},
 	}
+}
+
+// optedOut keeps the webhook from being called for the pod.
+func optedOut(pod *corev1.Pod) *corev1.Pod {
+	pod.Labels = map[string]string{config.LabelEnabled: "false"}
+	return pod
+}
+
+// gated makes the webhook leave the pod alone. It does without the label of the opt-out,
+// which a policy about labels may forbid as well.
+func gated(pod *corev1.Pod) *corev1.Pod {
+	pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: config.Domain + "/check"}}
+	return pod
 }
 
 // unsteered is about a pod that came back without an annotation of ours: was the

@@ -2,10 +2,7 @@ package explain
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -59,29 +56,6 @@ func decide(ctx context.Context, cfg config.Configuration, scorer *scoring.Score
 	if v.steering == webhook.SteeringNone {
 		v.Decision = scoring.Decision{Reason: v.reason} // what it might have been does not count
 	}
-	v.patched, err = patched(pod, trial.Patch)
+	v.patched, err = trial.Apply(pod)
 	return v, err
-}
-
-// patched applies a JSON patch to a pod.
-func patched(pod *corev1.Pod, patch []byte) (*corev1.Pod, error) {
-	if patch == nil {
-		return pod, nil
-	}
-	raw, err := json.Marshal(pod)
-	if err != nil {
-		return nil, fmt.Errorf("encoding the pod: %w", err)
-	}
-	decoded, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		return nil, fmt.Errorf("decoding the patch: %w", err)
-	}
-	if raw, err = decoded.Apply(raw); err != nil {
-		return nil, fmt.Errorf("applying the patch: %w", err)
-	}
-	out := &corev1.Pod{}
-	if err := json.Unmarshal(raw, out); err != nil {
-		return nil, fmt.Errorf("decoding the patched pod: %w", err)
-	}
-	return out, nil
 }
