@@ -171,7 +171,9 @@ type LateSteering struct {
 	Mode LateMode `json:"mode"`
 	// Scope is Namespace (default) or Cluster. Cluster makes the term reach into
 	// all namespaces, which a ResourceQuota with scope
-	// CrossNamespacePodAffinity may refuse: only for clusters without one.
+	// CrossNamespacePodAffinity may refuse, and draws waiting pods to the nodes of
+	// whoever puts the label gpu-binpacker.io/late on a pod in any namespace: only
+	// for clusters without such a quota whose users trust each other.
 	Scope LateScope `json:"scope"`
 }
 

@@ -59,7 +59,7 @@ func defaultServer() Server {
 // Log configures logging.
 type Log struct {
 	// Level is Info (default: starts, stops, changes of readiness) or Debug (one
-	// line per decision as well).
+	// line per decision as well, with the name of the pod).
 	Level LogLevel `json:"level"`
 	// Format is JSON (default) or Console.
 	Format LogFormat `json:"format"`

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,8 +12,15 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/fsnotify/fsnotify"
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 )
 
 // mountCertificate puts a new self-signed certificate with that serial number
@@ -75,4 +83,61 @@ func newCertificate(t *testing.T, serial int64) (certificate, key []byte) {
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: privateDER})
+}
+
+// serves is the serial number of the certificate that is served.
+func (c *certificate) serves() int64 { return c.current.Load().Leaf.SerialNumber.Int64() }
+
+// following mounts certificate 1 and follows its changes until the test ends.
+func following(t *testing.T, dir string, log logr.Logger, watch func(string) (*fsnotify.Watcher, error), interval time.Duration) *certificate {
+	t.Helper()
+	mountCertificate(t, dir, 1)
+	c, err := loadCertificate(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() { c.follow(ctx, watch, interval) })
+	t.Cleanup(func() { cancel(); ended.Wait() })
+	return c
+}
+
+// noWatch is what a node without a free inotify instance answers.
+func noWatch(string) (*fsnotify.Watcher, error) {
+	return nil, os.NewSyscallError("inotify_init1", syscall.EMFILE)
+}
+
+// A change is served by report alone, by interval alone where nothing can be watched, and
+// what cannot be read changes nothing.
+func TestCertificateIsReloaded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		watch    func(string) (*fsnotify.Watcher, error)
+		interval time.Duration
+	}{
+		"by report":               {watchFolder, time.Hour},
+		"without inotify":         {noWatch, 5 * time.Millisecond},
+		"the folder is not there": {func(string) (*fsnotify.Watcher, error) { return watchFolder("/nowhere") }, 5 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, lines := t.TempDir(), make(chan string, 1000)
+			c := following(t, dir, funcr.New(func(_, args string) { lines <- args }, funcr.Options{}), tc.watch, tc.interval)
+			if tc.interval < time.Hour {
+				if line := <-lines; !strings.Contains(line, "at intervals only") {
+					t.Errorf("log line %s", line)
+				}
+			}
+			for serial := int64(2); serial <= 3; serial++ {
+				mountCertificate(t, dir, serial)
+				waitUntil(t, fmt.Sprintf("certificate %d is served", serial), func() bool { return c.serves() == serial })
+			}
+			version := filepath.Join(dir, "..version-3", "tls.crt")
+			if err := os.WriteFile(version, []byte("x"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.load(); err == nil || c.serves() != 3 {
+				t.Errorf("error %v with a broken file, certificate %d is served", err, c.serves())
+			}
+		})
+	}
 }

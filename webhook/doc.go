@@ -20,6 +20,7 @@
 //   - gather.go: an answer in one piece
 //   - buffers.go: memory that requests use again
 //   - setup.go: the server's life, from the certificate to the last request
+//   - certificate.go: the certificate and its changes
 //   - connections.go: its limits
 //   - ready.go: is it served?
 //   - ports.go: the ports for kubelets and scrapers

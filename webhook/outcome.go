@@ -58,8 +58,10 @@ func (o *outcome) response(uid types.UID) admission.Response {
 	return r
 }
 
-// logOutcome writes one line per decision at debug level: names and numbers, no
-// part of the pod. Our own failures are errors.
+// logOutcome writes one line per decision at debug level: names and numbers, of the pod
+// its name only, without which nobody could tell which pod a line is about. Lines about our
+// own failures, at any level, go without: the UID of the request is in the API server's
+// audit log.
 func (h *Handler) logOutcome(req admission.Request, o outcome) {
 	switch o.reason {
 	case steering.ReasonPatch, steering.ReasonTimeout:

@@ -23,7 +23,7 @@ const canaryPod = `{"metadata":{"name":"p","annotations":{"a":"` + canary + `"},
 	`"nodeSelector":{"n":"` + canary + `"},"containers":[{"name":"c","args":["` + canary + `"],` +
 	`"env":[{"name":"PASSWORD","value":"` + canary + `"}],"resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
 
-// No part of a pod is ever logged, at any level, whatever happens.
+// No part of a pod but its name is ever logged, at any level, whatever happens.
 func TestLogHoldsNoSecret(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

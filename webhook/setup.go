@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -45,7 +44,7 @@ type Listener struct {
 	// serving is set while requests are accepted, draining once the end has begun.
 	serving, draining atomic.Bool
 	// certificate is the one that is served, nil before there is one.
-	certificate atomic.Pointer[certwatcher.CertWatcher]
+	certificate atomic.Pointer[certificate]
 	// reachable remembers whether the port was reached.
 	reachable remembered
 }
@@ -76,15 +75,10 @@ func (l *Listener) Start(ctx context.Context) error {
 // CertificateExpiry returns when the certificate that is served now expires, zero
 // while there is none.
 func (l *Listener) CertificateExpiry() time.Time {
-	watcher := l.certificate.Load()
-	if watcher == nil {
-		return time.Time{}
+	if served := l.certificate.Load(); served != nil {
+		return served.expiry()
 	}
-	certificate, err := watcher.GetCertificate(nil)
-	if err != nil || certificate == nil || certificate.Leaf == nil {
-		return time.Time{}
-	}
-	return certificate.Leaf.NotAfter
+	return time.Time{}
 }
 
 func (l *Listener) waitForCertificate(ctx context.Context) error {
@@ -116,12 +110,12 @@ func (l *Listener) keyFile() string         { return filepath.Join(l.cfg.CertDir
 
 // serve serves until the context ends, then ends in order.
 func (l *Listener) serve(ctx context.Context) error {
-	certificate, err := certwatcher.New(l.certificateFile(), l.keyFile())
+	served, err := loadCertificate(l.certificateFile(), l.keyFile(), l.log)
 	if err != nil {
 		return fmt.Errorf("loading the certificate: %w", err)
 	}
-	l.certificate.Store(certificate)
-	tlsConfig, err := l.tlsConfig(certificate)
+	l.certificate.Store(served)
+	tlsConfig, err := l.tlsConfig(served)
 	if err != nil {
 		return err
 	}
@@ -133,11 +127,7 @@ func (l *Listener) serve(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer cancel()
-	background.Go(func() {
-		if err := certificate.Start(ctx); err != nil {
-			l.log.Error(err, "The certificate is not reloaded any more")
-		}
-	})
+	background.Go(func() { served.follow(ctx, watchFolder, certReload) })
 	// Requests under way outlive ctx: they are answered.
 	server := newHTTPServer(context.WithoutCancel(ctx), http.HandlerFunc(l.serveHTTP), tlsConfig, l.log)
 	ended := make(chan error, 1)

@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 )
@@ -30,8 +29,8 @@ func TLSOptions(cfg config.Server) func(*tls.Config) {
 }
 
 // tlsConfig returns that of the webhook's port.
-func (l *Listener) tlsConfig(certificate *certwatcher.CertWatcher) (*tls.Config, error) {
-	c := &tls.Config{GetCertificate: certificate.GetCertificate}
+func (l *Listener) tlsConfig(served *certificate) (*tls.Config, error) {
+	c := &tls.Config{GetCertificate: served.get}
 	TLSOptions(l.cfg)(c)
 	if l.cfg.ClientCAFile == "" {
 		return c, nil

@@ -24,7 +24,6 @@ import (
 var permissions = []string{
 	"create subjectaccessreviews.authorization.k8s.io",
 	"create tokenreviews.authentication.k8s.io",
-	"get nodes", "get pods",
 	"list namespaces", "list nodes", "list pods",
 	"watch namespaces", "watch nodes", "watch pods",
 }
