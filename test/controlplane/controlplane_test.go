@@ -126,6 +126,17 @@ func testPod(t *testing.T, cp *ControlPlane) {
 		t.Fatal(err)
 	}
 	eventually(t, cp, failing, func() bool { return failing.Status.Phase == corev1.PodFailed })
+
+	const reason = "UnexpectedAdmissionError"
+	refused := newPod("default", "refused", nil)
+	refused.Annotations = map[string]string{RefusedAnnotation: reason}
+	if err := cp.Client().Create(t.Context(), refused); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, cp, refused, func() bool { return refused.Status.Phase == corev1.PodFailed })
+	if refused.Status.Reason != reason || len(refused.Status.ContainerStatuses) > 0 {
+		t.Errorf("status of a refused pod: %+v", refused.Status)
+	}
 }
 
 func testReplicas(t *testing.T, cp *ControlPlane) {
@@ -183,8 +194,8 @@ func testMetrics(t *testing.T, cp *ControlPlane) {
 		t.Fatal(err)
 	}
 	// One pod of testPod each way, twenty replicas, one after the restart.
-	if scheduled := scheduler.Sum("scheduler_schedule_attempts_total", map[string]string{"result": "scheduled"}); scheduled < 23 {
-		t.Errorf("the scheduler has scheduled %v pods, want at least 23", scheduled)
+	if scheduled := scheduler.Sum("scheduler_schedule_attempts_total", map[string]string{"result": "scheduled"}); scheduled < 24 {
+		t.Errorf("the scheduler has scheduled %v pods, want at least 24", scheduled)
 	}
 	for _, count := range []func(context.Context, string) (int, error){cp.Rejections, cp.FailOpens} {
 		if got, err := count(t.Context(), ""); got != 0 || err != nil {

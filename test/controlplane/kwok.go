@@ -19,6 +19,11 @@ const (
 
 	// FailsAfterAnnotation is the same with failure.
 	FailsAfterAnnotation = "test.gpu-binpacker.io/fails-after"
+
+	// RefusedAnnotation makes kwok refuse the pod as a kubelet does that cannot take
+	// it: the pod fails and never runs. The value is the reason in its status, for
+	// instance UnexpectedAdmissionError.
+	RefusedAnnotation = "test.gpu-binpacker.io/refused"
 )
 
 // kwokConfig says what kwok does with nodes and pods.

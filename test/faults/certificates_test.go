@@ -169,7 +169,7 @@ func newLeafServed(ctx context.Context, b *bed, since time.Time) (bool, error) {
 		}
 		return nil
 	})
-	return err == nil && len(b.steered.since(since)) >= podsPerSecond, err
+	return err == nil && len(b.steered.Since(since)) >= podsPerSecond, err
 }
 
 // expiredServed is true when the replicas show the expired certificate and pods

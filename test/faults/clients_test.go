@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 const (
@@ -193,7 +194,7 @@ func review(pod []byte) []byte {
 }
 
 func gpuPodJSON(name string) []byte {
-	text, err := json.Marshal(gpuPod(steeredNamespace, name))
+	text, err := json.Marshal(podstream.GPUPod(steeredNamespace, name))
 	if err != nil {
 		panic(err) // a mistake in gpuPod
 	}

@@ -104,7 +104,7 @@ func nothing(context.Context, *bed) error { return nil }
 // created is true after that many more pods.
 func created(pods int) condition {
 	return func(_ context.Context, b *bed, since time.Time) (bool, error) {
-		return len(b.steered.since(since)) >= pods, nil
+		return len(b.steered.Since(since)) >= pods, nil
 	}
 }
 
@@ -121,6 +121,6 @@ func unsteeredByRunning(ctx context.Context, b *bed, since time.Time) (bool, err
 
 // notServed is true when the API server has not served several tries.
 func notServed(_ context.Context, b *bed, _ time.Time) (bool, error) {
-	tries, _ := b.steered.unavailability()
+	tries, _ := b.steered.Unavailability()
 	return tries >= 5, nil
 }

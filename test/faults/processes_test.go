@@ -170,8 +170,8 @@ func boundAgain(ctx context.Context, b *bed, since time.Time) (bool, error) {
 		return false, err
 	}
 	fresh := map[string]bool{}
-	for _, c := range b.steered.since(since) {
-		fresh[c.name] = true
+	for _, c := range b.steered.Since(since) {
+		fresh[c.Name] = true
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]

@@ -64,7 +64,7 @@ func (b *bed) measure(ctx context.Context, f fault, row *result) error {
 	err := b.breakAndHeal(ctx, f, row)
 	peak, memoryErr := memory.stop()
 	row.MemoryMiB = peak >> 20
-	err = errors.Join(err, memoryErr, b.steered.stop(ctx), b.reference.stop(ctx), b.countCalls(ctx))
+	err = errors.Join(err, memoryErr, b.steered.Stop(ctx), b.reference.Stop(ctx), b.countCalls(ctx))
 	served, servedErr := b.installed.Served(ctx)
 	row.ServedByReplica, err = served, errors.Join(err, servedErr)
 	if f.name == noFault {
@@ -113,17 +113,17 @@ func (b *bed) waitFor(ctx context.Context, what string, holds condition, since t
 // resumed returns when the first of the latest pods was created if all of those,
 // begun after a moment, were steered.
 func (b *bed) resumed(since time.Time) time.Time {
-	pods := b.steered.since(since)
+	pods := b.steered.Since(since)
 	if len(pods) < streak {
 		return time.Time{}
 	}
 	pods = pods[len(pods)-streak:]
 	for _, pod := range pods {
-		if !pod.steered {
+		if pod.Steering == "" {
 			return time.Time{}
 		}
 	}
-	return pods[0].began
+	return pods[0].Began
 }
 
 // countCalls adds to the counts of failed calls. Before the API server is stopped
@@ -134,13 +134,13 @@ func (b *bed) countCalls(ctx context.Context) error {
 
 // fill fills in what the streams have seen.
 func (b *bed) fill(row *result) {
-	all := b.steered.since(time.Time{})
+	all := b.steered.Since(time.Time{})
 	row.Created = len(all)
 	row.Steered = len(all) - b.steered.unsteeredSince(time.Time{})
 	// Two ways to see a denial; neither must see one.
-	row.Denied = max(len(b.steered.denials()), b.rejections.sum)
+	row.Denied = max(len(b.steered.Denials()), b.rejections.sum)
 	row.FailedOpen = b.failOpens.sum
-	row.Unavailable, _ = b.steered.unavailability()
+	row.Unavailable, _ = b.steered.Unavailability()
 	// Normal is what creations take without a fault, or in spite of the fault
 	// without us: the reference feels the machine's load as the others do. Twice
 	// that, since it is the slowest of fewer creations.
@@ -154,9 +154,9 @@ func (b *bed) fill(row *result) {
 func (b *bed) judge(f fault, row *result) (problems []string) {
 	if row.Denied > 0 {
 		problems = append(problems, fmt.Sprintf("%d pods were denied; the API server counts %d rejections; errors: %v",
-			row.Denied, b.rejections.sum, errors.Join(b.steered.denials()...)))
+			row.Denied, b.rejections.sum, errors.Join(b.steered.Denials()...)))
 	}
-	if tries, last := b.steered.unavailability(); tries > 0 && !f.outage {
+	if tries, last := b.steered.Unavailability(); tries > 0 && !f.outage {
 		problems = append(problems, fmt.Sprintf("%d tries to create a pod failed, though the API server ran; the last: %v", tries, last))
 	}
 	if row.SlowestSeconds > row.LimitSeconds {

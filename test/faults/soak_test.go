@@ -64,7 +64,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if err := pods.stop(ctx); err != nil {
+	if err := pods.Stop(ctx); err != nil {
 		t.Error(err)
 	}
 	r := samples.result()
@@ -73,9 +73,9 @@ func TestSoak(t *testing.T) {
 		t.Error(err)
 	}
 	r.Seconds, r.Kills, r.PeakMemoryMiB = time.Since(start).Seconds(), kills, peak>>20
-	for _, c := range pods.since(time.Time{}) {
+	for _, c := range pods.Since(time.Time{}) {
 		r.Created++
-		if c.steered {
+		if c.Steering != "" {
 			r.Steered++
 		}
 	}
@@ -84,7 +84,7 @@ func TestSoak(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	r.Denied, r.FailedOpen = max(len(pods.denials()), b.rejections.sum), b.failOpens.sum
+	r.Denied, r.FailedOpen = max(len(pods.Denials()), b.rejections.sum), b.failOpens.sum
 	if err := r.save(); err != nil {
 		t.Error(err)
 	}
@@ -138,9 +138,9 @@ func (b *bed) soakReplicas(ctx context.Context, end time.Time, pods *stream) (s 
 			return s, kills, err
 		}
 		kills++
-		tries, _ := pods.unavailability()
+		tries, _ := pods.Unavailability()
 		fmt.Printf("soak: %d pods created, %d denied, %d tries not served, %d kills, heap %.0f MiB, %.0f goroutines\n",
-			len(pods.since(time.Time{})), len(pods.denials()), tries, kills, s.heap[len(s.heap)-1], s.goroutines[len(s.goroutines)-1])
+			len(pods.Since(time.Time{})), len(pods.Denials()), tries, kills, s.heap[len(s.heap)-1], s.goroutines[len(s.goroutines)-1])
 	}
 	return s, kills, nil
 }

@@ -30,6 +30,7 @@ type Replica struct {
 	*controlplane.Component
 
 	webhookAddress string
+	healthAddress  string
 	metricsURL     string
 	readyURL       string
 	scraper        *http.Client
@@ -37,6 +38,10 @@ type Replica struct {
 
 // WebhookAddress is where the replica answers the API server, behind the proxy.
 func (r *Replica) WebhookAddress() string { return r.webhookAddress }
+
+// HealthAddress is where the replica answers the kubelet's probes, /readyz and
+// /healthz.
+func (r *Replica) HealthAddress() string { return r.healthAddress }
 
 // MetricsURL is where the replica serves its metrics.
 func (r *Replica) MetricsURL() string { return r.metricsURL }
@@ -70,6 +75,7 @@ func (i *Installation) newReplica(ctx context.Context, n int, certificates strin
 	)
 	replica := &Replica{
 		webhookAddress: address(i.proxy.backends[n].port),
+		healthAddress:  address(health),
 		metricsURL:     fmt.Sprintf("https://127.0.0.1:%d/metrics", metrics),
 		readyURL:       fmt.Sprintf("http://127.0.0.1:%d/readyz", health),
 		scraper:        i.scraper,
