@@ -39,6 +39,7 @@ var steps = map[string]step{
 	"make bench-scale":                  {why: "takes ten minutes", instead: printOnly},
 	"make bench-e2e E2EFLAGS='-runs 3'": {why: "takes minutes", instead: printOnly},
 	"make test-faults":                  {why: "takes ten minutes; make test has the short form", instead: printOnly},
+	"make test-attack":                  {why: "takes ten minutes; make test has the short form", instead: printOnly},
 	"make test-profiles":                {why: "takes five minutes", instead: printOnly},
 	"make test-versions":                {why: "builds other Kubernetes versions", instead: printOnly},
 	"make test-upgrade":                 {why: "builds other Kubernetes versions", instead: printOnly},
