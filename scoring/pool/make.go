@@ -45,11 +45,10 @@ func Make(ctx context.Context, kind Kind, pod *corev1.Pod, d *demand.Demand, by 
 	return p, nil
 }
 
-// MakeTrees turns the lists of a pool that is to be kept into trees.
+// MakeTrees turns the lists of a pool that is to be kept, and has no readers yet, into trees.
 func (p *Pool) MakeTrees() {
-	p.entries = treeOf(p.entries, func(a, b Entry) bool { return a.Compare(b) < 0 })
-	p.scattered = treeOf(p.scattered, func(a, b Place) bool { return a.compare(b) < 0 })
-	p.shared, p.sharedScattered = nil, nil
+	p.entries = p.entries.asTree(func(a, b Entry) bool { return a.Compare(b) < 0 })
+	p.scattered = p.scattered.asTree(func(a, b Place) bool { return a.compare(b) < 0 })
 }
 
 // Behind is how many nodes have another state than the one that the pool was made of.

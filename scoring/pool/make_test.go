@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/google/btree"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
@@ -100,7 +99,7 @@ func describe(c *clustertest.Cluster, v pool.View) []string {
 		out = append(out, fmt.Sprintf("%s in %d, key %+v used %+v", e.State.Name, e.State.Slot, e.Key, e.State.Used))
 		return true
 	})
-	note := func(what string) btree.ItemIteratorG[pool.Place] {
+	note := func(what string) func(pool.Place) bool {
 		return func(p pool.Place) bool {
 			out = append(out, fmt.Sprint(what, p.Slot, p.Class))
 			return true

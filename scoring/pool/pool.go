@@ -25,12 +25,12 @@ type Pool struct {
 	// Ordering is that of entries; scattered holds the same nodes in an order that has
 	// nothing to do with the scheduler's.
 	Ordering
-	entries   changing[Entry]
-	scattered changing[Place]
+	entries   Sorted[Entry]
+	scattered Sorted[Place]
 	// members says what each node is to the pool, by the node's slot.
 	members []membership
 	stats   poolStats
-	// shared and sharedScattered are what readers have, nil when it has changed since.
+	// shared and sharedScattered are what readers have, zero when it has changed since.
 	shared          Sorted[Entry]
 	sharedScattered Sorted[Place]
 	// used is the count of decisions when the pool was last used, usedAt the time, and
@@ -162,19 +162,19 @@ func (c *poolStats) count(m membership, sign int) {
 
 func (p *Pool) insert(s *nodes.State) {
 	if p.hasGPUs(s) {
-		p.shared, p.sharedScattered = nil, nil
+		p.shared, p.sharedScattered = Sorted[Entry]{}, Sorted[Place]{}
 		at := p.spotOf(s)
-		p.entries.ReplaceOrInsert(at.Entry)
-		p.scattered.ReplaceOrInsert(at.Place)
+		p.entries.put(at.Entry)
+		p.scattered.put(at.Place)
 	}
 }
 
 func (p *Pool) remove(s *nodes.State) {
 	if p.hasGPUs(s) {
-		p.shared, p.sharedScattered = nil, nil
+		p.shared, p.sharedScattered = Sorted[Entry]{}, Sorted[Place]{}
 		at := p.spotOf(s)
-		p.entries.Delete(at.Entry)
-		p.scattered.Delete(at.Place)
+		p.entries.take(at.Entry)
+		p.scattered.take(at.Place)
 	}
 }
 
@@ -186,16 +186,16 @@ func (p *Pool) move(old, next *nodes.State) {
 		p.insert(next)
 		return
 	}
-	p.shared = nil
+	p.shared = Sorted[Entry]{}
 	from, to := p.spotOf(old), p.spotOf(next)
 	if from.Entry.Compare(to.Entry) != 0 {
-		p.entries.Delete(from.Entry)
+		p.entries.take(from.Entry)
 	}
-	p.entries.ReplaceOrInsert(to.Entry)
+	p.entries.put(to.Entry)
 	if from.Place != to.Place {
-		p.sharedScattered = nil
-		p.scattered.Delete(from.Place)
-		p.scattered.ReplaceOrInsert(to.Place)
+		p.sharedScattered = Sorted[Place]{}
+		p.scattered.take(from.Place)
+		p.scattered.put(to.Place)
 	}
 }
 
@@ -220,11 +220,11 @@ func (p *Pool) spotOf(s *nodes.State) spot {
 // View returns the pool for readers. It stays as it is whatever happens next if the pool
 // is kept, and until the pool catches up if not.
 func (p *Pool) View() View {
-	if p.shared == nil {
-		p.shared = readable(p.entries)
+	if p.shared == (Sorted[Entry]{}) {
+		p.shared = p.entries.forReaders()
 	}
-	if p.sharedScattered == nil {
-		p.sharedScattered = readable(p.scattered)
+	if p.sharedScattered == (Sorted[Place]{}) {
+		p.sharedScattered = p.scattered.forReaders()
 	}
 	return View{Entries: p.shared, Scattered: p.sharedScattered, poolStats: p.stats}
 }

@@ -10,83 +10,52 @@ import (
 // made begins as sorted lists, which takes half of the time that trees take: that is all
 // that a pool for one decision needs.
 
-// Sorted is the nodes of a pool in one of its two orders, for readers.
-type Sorted[T any] interface {
-	// Len is how many there are.
-	Len() int
-	// Ascend calls visit for one after another until visit returns false:
-	// AscendGreaterOrEqual for those that do not come before from, AscendRange for those of
-	// them that come before to.
-	Ascend(visit btree.ItemIteratorG[T])
-	AscendGreaterOrEqual(from T, visit btree.ItemIteratorG[T])
-	AscendRange(from, to T, visit btree.ItemIteratorG[T])
+// Sorted is the nodes of a pool in one of its two orders: either a tree or a list. (As an
+// interface it would have each decision allocate the functions that it passes.)
+type Sorted[T any] struct {
+	tree *btree.BTreeG[T]
+	list *list[T]
 }
 
-// changing is Sorted for the pool itself.
-type changing[T any] interface {
-	Sorted[T]
-	ReplaceOrInsert(item T) (replaced T, found bool)
-	Delete(item T) (deleted T, found bool)
-}
-
-// readable returns what readers get. A tree is cloned, so that theirs stays as it is. A
-// list has one reader only, who is done with it before the list changes.
-func readable[T any](of changing[T]) Sorted[T] {
-	if tree, ok := of.(*btree.BTreeG[T]); ok {
-		return tree.Clone()
+// Len is how many there are.
+func (s Sorted[T]) Len() int {
+	if s.tree != nil {
+		return s.tree.Len()
 	}
-	return of
+	return len(s.list.items)
 }
 
-// treeDegree of a pool's tree: nodes of 7 to 15 entries, which a change after a
-// view copies, four deep at 15,000 entries.
-const treeDegree = 8
-
-func treeOf[T any](items Sorted[T], less btree.LessFunc[T]) *btree.BTreeG[T] {
-	tree := btree.NewG(treeDegree, less)
-	items.Ascend(func(item T) bool {
-		tree.ReplaceOrInsert(item)
-		return true
-	})
-	return tree
+// Ascend calls visit for one after another until visit returns false.
+func (s Sorted[T]) Ascend(visit func(T) bool) {
+	if s.tree != nil {
+		s.tree.Ascend(visit)
+		return
+	}
+	each(s.list.items, visit)
 }
 
-// list has the methods of a tree that pools use, and does the same.
-type list[T any] struct {
-	items   []T
-	compare func(a, b T) int
+// AscendGreaterOrEqual is Ascend for those that do not come before from.
+func (s Sorted[T]) AscendGreaterOrEqual(from T, visit func(T) bool) {
+	if s.tree != nil {
+		s.tree.AscendGreaterOrEqual(from, visit)
+		return
+	}
+	begin, _ := s.list.find(from)
+	each(s.list.items[begin:], visit)
 }
 
-// listOf sorts the items, which belong to the list then.
-func listOf[T any](items []T, compare func(a, b T) int) *list[T] {
-	slices.SortFunc(items, compare)
-	return &list[T]{items: items, compare: compare}
+// AscendRange is Ascend for those that do not come before from, and before to.
+func (s Sorted[T]) AscendRange(from, to T, visit func(T) bool) {
+	if s.tree != nil {
+		s.tree.AscendRange(from, to, visit)
+		return
+	}
+	begin, _ := s.list.find(from)
+	end, _ := s.list.find(to)
+	each(s.list.items[begin:max(begin, end)], visit)
 }
 
-func (l *list[T]) find(item T) (at int, found bool) {
-	return slices.BinarySearchFunc(l.items, item, l.compare)
-}
-
-// Len implements Sorted.
-func (l *list[T]) Len() int { return len(l.items) }
-
-// Ascend implements Sorted.
-func (l *list[T]) Ascend(visit btree.ItemIteratorG[T]) { each(l.items, visit) }
-
-// AscendGreaterOrEqual implements Sorted.
-func (l *list[T]) AscendGreaterOrEqual(from T, visit btree.ItemIteratorG[T]) {
-	begin, _ := l.find(from)
-	each(l.items[begin:], visit)
-}
-
-// AscendRange implements Sorted.
-func (l *list[T]) AscendRange(from, to T, visit btree.ItemIteratorG[T]) {
-	begin, _ := l.find(from)
-	end, _ := l.find(to)
-	each(l.items[begin:max(begin, end)], visit)
-}
-
-func each[T any](items []T, visit btree.ItemIteratorG[T]) {
+func each[T any](items []T, visit func(T) bool) {
 	for i := range items {
 		if !visit(items[i]) {
 			return
@@ -94,23 +63,66 @@ func each[T any](items []T, visit btree.ItemIteratorG[T]) {
 	}
 }
 
-// ReplaceOrInsert implements changing.
-func (l *list[T]) ReplaceOrInsert(item T) (replaced T, found bool) {
-	at, found := l.find(item)
-	if !found {
-		l.items = slices.Insert(l.items, at, item)
-		return replaced, false
+// put puts an item in its place, instead of the one that is there if there is one.
+func (s Sorted[T]) put(item T) {
+	if s.tree != nil {
+		s.tree.ReplaceOrInsert(item)
+		return
 	}
-	replaced, l.items[at] = l.items[at], item
-	return replaced, true
+	if at, found := s.list.find(item); found {
+		s.list.items[at] = item
+	} else {
+		s.list.items = slices.Insert(s.list.items, at, item)
+	}
 }
 
-// Delete implements changing.
-func (l *list[T]) Delete(item T) (deleted T, found bool) {
-	at, found := l.find(item)
-	if found {
-		deleted = l.items[at]
-		l.items = slices.Delete(l.items, at, at+1)
+// take takes away what is in the place of an item.
+func (s Sorted[T]) take(item T) {
+	if s.tree != nil {
+		s.tree.Delete(item)
+		return
 	}
-	return deleted, found
+	if at, found := s.list.find(item); found {
+		s.list.items = slices.Delete(s.list.items, at, at+1)
+	}
+}
+
+// forReaders returns what readers get. A tree is cloned, so that theirs stays as it is. A
+// list has one reader only, who is done with it before the list changes.
+func (s Sorted[T]) forReaders() Sorted[T] {
+	if s.tree != nil {
+		return Sorted[T]{tree: s.tree.Clone()}
+	}
+	return s
+}
+
+// treeDegree of a pool's tree: nodes of 7 to 15 entries, which a change after a
+// view copies, four deep at 15,000 entries.
+const treeDegree = 8
+
+// asTree returns the same as a tree.
+func (s Sorted[T]) asTree(less btree.LessFunc[T]) Sorted[T] {
+	tree := btree.NewG(treeDegree, less)
+	s.Ascend(func(item T) bool {
+		tree.ReplaceOrInsert(item)
+		return true
+	})
+	return Sorted[T]{tree: tree}
+}
+
+// list is items in the order of compare.
+type list[T any] struct {
+	items   []T
+	compare func(a, b T) int
+}
+
+// listOf sorts the items, which belong to the list then.
+func listOf[T any](items []T, compare func(a, b T) int) Sorted[T] {
+	slices.SortFunc(items, compare)
+	return Sorted[T]{list: &list[T]{items: items, compare: compare}}
+}
+
+// find returns the place of an item, and whether one is there.
+func (l *list[T]) find(item T) (at int, found bool) {
+	return slices.BinarySearchFunc(l.items, item, l.compare)
 }
