@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/gpu-binpacker/gpu-binpacker/cli/terminal"
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/state"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
@@ -44,7 +45,7 @@ func checkAdditions(ctx context.Context, c *cluster) verdict {
 	}
 	result := a.verdict()
 	if more := len(namespaces) - mostTried; more > 0 {
-		result = result.detail(count(more, "further namespace") + " not tried: --namespace names one")
+		result = result.detail(terminal.Count(more, "further namespace") + " not tried: --namespace names one")
 	}
 	return result
 }

@@ -13,5 +13,5 @@ const (
 
 // MaxBytes is what all pools together take at most in a cluster of so many nodes.
 func MaxBytes(nodeCount int) int {
-	return maxPools * (nodeCount*bytesPerNode + copiesOfConstraints*nodes.MaxConstraintBytes)
+	return MaxPools * (nodeCount*bytesPerNode + copiesOfConstraints*nodes.MaxConstraintBytes)
 }
