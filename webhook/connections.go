@@ -39,8 +39,10 @@ const (
 	// under way; by default it has at most 200 creations under way and keeps 25
 	// connections, so this is enough for eight of them on one replica.
 	maxConnections = 2000
-	// connectionBytes is more than a connection without a request takes, with its
-	// TLS state and buffers. All together: a sixth of the Deployment's memory limit.
+	// connectionBytes is what a connection takes at most before it has a request: 20 KiB with
+	// its TLS state and buffers (TestConnectionMemory), and a header of maxHeaderBytes and the
+	// 4 KiB that the HTTP server adds, of which the end does not come. All together: a sixth
+	// of the Deployment's memory limit.
 	connectionBytes = 40 << 10
 )
 

@@ -172,21 +172,21 @@ func TestConnectionLimit(t *testing.T) {
 func TestConnectionMemory(t *testing.T) {
 	l := startServing(t, http.NotFoundHandler(), logr.Discard())
 	const connections = 200
-	before := memory()
+	before := memoryInUse()
 	for range connections {
 		if _, err := l.dial(t, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	each := (memory() - before) / connections
+	each := (memoryInUse() - before) / connections
 	t.Logf("%d bytes for both ends of a connection, so up to %d MiB for the server's of %d", each, each*maxConnections/2>>20, maxConnections)
 	if each > 2*connectionBytes {
 		t.Errorf("both ends of a connection take %d bytes, more than twice %d", each, connectionBytes)
 	}
 }
 
-// memory is what live objects and stacks occupy.
-func memory() int64 {
+// memoryInUse is what live objects and stacks occupy.
+func memoryInUse() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)

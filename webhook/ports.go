@@ -174,7 +174,8 @@ func (c *newestConnections) add(conn net.Conn) (oldest net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.open = append(c.open, conn); len(c.open) > c.limit {
-		oldest, c.open = c.open[0], slices.Delete(c.open, 0, 1)
+		oldest = c.open[0]
+		c.open = slices.Delete(c.open, 0, 1)
 	}
 	return oldest
 }

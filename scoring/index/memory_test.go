@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/clustertest"
@@ -56,7 +57,7 @@ func TestMemoryOfAnnotations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := clustertest.New(t, nil, clustertest.GPUNode("n", clustertest.List(clustertest.NVIDIA, "8")))
-			const pods = 1500
+			const pods = 300
 			each := func(do func(*corev1.Pod)) {
 				for i := range pods {
 					pod := clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List("cpu", "1"))
@@ -91,7 +92,7 @@ func manyResources(i, count int) clustertest.PodOption {
 // A pod's resources are kept as far as they count, however many there are.
 func TestMemoryOfResources(t *testing.T) {
 	c := clustertest.New(t, nil, clustertest.GPUNode("n", clustertest.List(clustertest.NVIDIA, "8")))
-	const pods, resources = 250, 30_000
+	const pods, resources = 40, 30_000
 	held := grown(func() {
 		for i := range pods {
 			c.SetPod(clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List("cpu", "1"), manyResources(i, resources), clustertest.On("n")))
@@ -145,7 +146,7 @@ func TestUseOfManyResourcesOnANode(t *testing.T) {
 // Forged terms make a pod look as if it were on its way, and list names that no node has.
 func TestMemoryOfForgedLists(t *testing.T) {
 	c := clustertest.New(t, nil, clustertest.GPUNode("n", clustertest.List(clustertest.NVIDIA, "8")))
-	const pods, terms = 2000, 500
+	const pods, terms = 1500, 100
 	forge := func() {
 		for i := range pods {
 			pod := clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List(clustertest.NVIDIA, "1"), clustertest.SteeredTo("n", "u"))
@@ -181,13 +182,15 @@ func TestListsOfABurst(t *testing.T) {
 		names = append(names, fmt.Sprintf("ip-10-0-%d-%d.eu-central-1.compute.internal", j, j))
 		c.SetNode(clustertest.GPUNode(names[j], clustertest.List(clustertest.NVIDIA, "1000"), clustertest.WithCPU("9000", "9000Gi")))
 	}
+	steered := clustertest.GPUPod("p", clustertest.List(clustertest.NVIDIA, "1"))
+	for _, name := range names {
+		clustertest.SteeredTo(name, "u")(steered)
+	}
+	steered.Annotations[config.AnnotationTarget] = names[0]
 	for i := range pods {
-		pod := clustertest.GPUPod(fmt.Sprintf("p%d", i), clustertest.List(clustertest.NVIDIA, "1"))
-		for _, name := range names {
-			clustertest.SteeredTo(name, "u")(pod)
-		}
-		pod.Annotations[config.AnnotationTarget] = names[0]
-		c.SetPod(pod)
+		pod := *steered
+		pod.UID = types.UID(fmt.Sprint("p", i))
+		c.SetPod(&pod)
 	}
 	if least := c.ShortestList(); least != listed {
 		t.Errorf("a pod of the burst has %d of its %d nodes", least, listed)

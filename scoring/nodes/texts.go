@@ -11,9 +11,9 @@ type Texts struct {
 
 const (
 	// MaxTextBytes is what all texts together may take, twice: see Recent. 5,000 nodes have
-	// seven texts of their own each (a name and some labels) of 40 bytes, which takes half
-	// of it. Of 15,000 nodes some are held twice.
-	MaxTextBytes = 8 << 20
+	// seven texts of their own each (a name and some labels) of 40 bytes, which takes two
+	// thirds of it. Texts that nodes have in common are asked for all the time and stay.
+	MaxTextBytes = 6 << 20
 	// textCost is what an entry takes besides its text: key and value in the map with its
 	// spare room, and the text's size class.
 	textCost = 80

@@ -5,7 +5,7 @@ import "github.com/gpu-binpacker/gpu-binpacker/scoring/nodes"
 const (
 	// bytesPerNode is what a node takes in a pool: an entry and a place in trees that are
 	// half full.
-	bytesPerNode = 96
+	bytesPerNode = 112
 	// copiesOfConstraints: a pool has those of its pods as they are, compiled, and as a part
 	// of its kind.
 	copiesOfConstraints = 3

@@ -173,7 +173,8 @@ func admissionUID(pod *corev1.Pod) types.UID {
 // node.
 func (r *Reducer) target(pod *corev1.Pod) string {
 	target := pod.Annotations[config.AnnotationTarget]
-	if target == "" || len(validation.IsDNS1123Subdomain(target)) > 0 {
+	// By its length first: the other check is a regular expression.
+	if target == "" || len(target) > validation.DNS1123SubdomainMaxLength || len(validation.IsDNS1123Subdomain(target)) > 0 {
 		return ""
 	}
 	return r.podTexts.One(target)
