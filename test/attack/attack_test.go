@@ -13,6 +13,9 @@ import (
 // full is the form of make test-attack.
 var full = flag.Bool("full", false, "all attacks, on 5,000 nodes, not the short form")
 
+// nodesFlag replaces the form's number of nodes.
+var nodesFlag = flag.Int("nodes", 0, "number of nodes, at least the 80 that some attacks are about; 0: 5,000 in the full form")
+
 // size is that of a form of the suite.
 type size struct {
 	mode string
@@ -71,11 +74,11 @@ func attacks() []attack {
 	var all []attack
 	for _, row := range [][]attack{
 		{{name: noAttack, run: nothing}},
-		inAndOut(attack{name: "250 KB in our annotations", keeps: true, least: 20, run: barrage{perSecond: 100, pod: swollenAnnotations, keep: 20}.run}),
-		inAndOut(attack{name: "10,000 resource names", keeps: true, least: 2, run: barrage{perSecond: 40, pod: manyResources, keep: 20, refused: apierrors.IsInvalid}.run}),
+		inAndOut(attack{name: "250 KB in our annotations", keeps: true, least: 20, run: barrage{perSecond: 100, few: true, pod: swollenAnnotations, keep: 20}.run}),
+		inAndOut(attack{name: "10,000 resource names", keeps: true, least: 2, run: barrage{perSecond: 40, few: true, pod: manyResources, keep: 20, refused: apierrors.IsInvalid}.run}),
 		{
-			{name: "1 MB of required affinity", optedIn: true, keeps: true, least: 5, run: barrage{perSecond: 12, pod: hugeConstraints, refused: apierrors.IsInvalid}.run},
-			{name: "20,000 preferred expressions", optedIn: true, keeps: true, least: 1, run: barrage{perSecond: 4, pod: hugePreferences, refused: apierrors.IsInvalid}.run},
+			{name: "1 MB of required affinity", optedIn: true, keeps: true, least: 5, run: barrage{perSecond: 12, few: true, pod: hugeConstraints, refused: apierrors.IsInvalid}.run},
+			{name: "20,000 preferred expressions", optedIn: true, keeps: true, least: 1, run: barrage{perSecond: 4, few: true, pod: hugePreferences, refused: apierrors.IsInvalid}.run},
 			{name: "64 slow bodies of 4 MiB at once", least: 10, run: slowBodies},
 			{name: "headers of 1 MiB to the health port", keeps: true, least: 20, run: hugeHeaders},
 			{name: "6,000 idle connections", least: 200, run: idleConnections},
@@ -128,6 +131,9 @@ func TestAttack(t *testing.T) {
 	form := shortSize
 	if *full {
 		form = fullSize
+	}
+	if *nodesFlag > 0 {
+		form.nodes = max(*nodesFlag, sharedNodes)
 	}
 	b := startBed(t, form)
 	rows := &reportFile{}

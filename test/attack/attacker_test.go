@@ -25,8 +25,10 @@ import (
 const (
 	// attackerName is the user who attacks.
 	attackerName = "attacker"
-	// attackersInFlight bounds the requests that an attacker has under way.
-	attackersInFlight = 64
+	// attackersInFlight bounds the requests that an attacker has under way: enough for 200
+	// small pods a second. Of large ones there are only fewInFlight, or the API server,
+	// which decodes, checks and stores them, would be the one that is attacked.
+	attackersInFlight, fewInFlight = 32, 4
 	// attackerTimeout limits one request of an attacker.
 	attackerTimeout = 10 * time.Second
 )
@@ -156,7 +158,10 @@ func (a *attacker) outcome() (made int, last string) {
 
 // barrage is a stream of pods.
 type barrage struct {
+	// perSecond is the rate, if the API server keeps up.
 	perSecond int
+	// few: only fewInFlight at a time.
+	few bool
 	// pod makes pod n.
 	pod func(n int) *corev1.Pod
 	// dryRun: the pods are only tried.
@@ -170,7 +175,13 @@ type barrage struct {
 
 // run creates pods until ctx ends.
 func (g barrage) run(ctx context.Context, _ *bed, a *attacker) error {
-	atRate(ctx, g.perSecond, func(n int) { g.send(ctx, a, n) })
+	inFlight := attackersInFlight
+	if g.few {
+		inFlight = fewInFlight
+	}
+	// What is under way at the end is not cut off but gets its answer.
+	sending := context.WithoutCancel(ctx)
+	atRate(ctx, g.perSecond, inFlight, func(n int) { g.send(sending, a, n) })
 	return nil
 }
 
@@ -179,9 +190,6 @@ func (g barrage) send(ctx context.Context, a *attacker, n int) {
 	pod := g.pod(n)
 	pod.Name = podName(n)
 	err := a.create(ctx, a.namespace, pod, g.dryRun)
-	if ctx.Err() != nil {
-		return // the attack is over
-	}
 	if err != nil && g.refused != nil && g.refused(err) {
 		a.note(nil)
 		return
@@ -193,11 +201,12 @@ func (g barrage) send(ctx context.Context, a *attacker, n int) {
 	}
 }
 
-// atRate calls do with rising numbers until ctx ends, and returns when all calls have.
-func atRate(ctx context.Context, perSecond int, do func(n int)) {
+// atRate calls do with rising numbers until ctx ends, so many at a time, and returns when
+// all calls have.
+func atRate(ctx context.Context, perSecond, inFlight int, do func(n int)) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
-	slots := make(chan struct{}, attackersInFlight)
+	slots := make(chan struct{}, inFlight)
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()
 	for n := 0; ; n++ {

@@ -36,7 +36,7 @@ const (
 
 	// headers is how many connections with a large header a replica's health port gets,
 	// headerBytes just below what Go's server takes by default, 1 MiB.
-	headers, headerBytes = 300, 1_000_000
+	headers, headerBytes = 450, 1_000_000
 	// healthIdle and webhookIdle are how many connections a replica's ports get that do
 	// nothing. The webhook takes 2,000; with more its callers are turned away, as
 	// docs/security.md says.
@@ -145,7 +145,7 @@ func readyzHammered(ctx context.Context, b *bed, a *attacker) error {
 	var group sync.WaitGroup
 	for _, replica := range b.installed.Replicas() {
 		group.Go(func() {
-			atRate(ctx, readyzPerSecond, func(int) {
+			atRate(ctx, readyzPerSecond, attackersInFlight, func(int) {
 				request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+replica.HealthAddress()+"/readyz", http.NoBody)
 				if err != nil {
 					a.note(err)
@@ -155,7 +155,9 @@ func readyzHammered(ctx context.Context, b *bed, a *attacker) error {
 				if err == nil {
 					response.Body.Close()
 				}
-				a.note(err)
+				if ctx.Err() == nil {
+					a.note(err)
+				}
 			})
 		})
 	}

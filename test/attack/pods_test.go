@@ -19,11 +19,10 @@ import (
 const (
 	annotationBytes = 250_000
 	resourceNames   = 10_000
-	// fieldValues of 17 bytes are just below 1 MiB, in one requirement that the API
-	// server refuses, but only after it has called the webhook.
+	// fieldValues of 17 bytes are just below 1 MiB.
 	fieldValues = 52_000
-	// labelValues of 60 bytes and selectorLabels of 100 bytes are about 1 MB as well.
-	labelValues, selectorLabels = 15_000, 9_000
+	// longTexts of longTextBytes are so many as well.
+	longTexts, longTextBytes = 90, 10_000
 	// preferredTerms with expressionsPerTerm each are 0.9 MB.
 	preferredTerms, expressionsPerTerm = 100, 200
 	// forgedNames is above the 500 parts of our shape that the webhook deals with.
@@ -89,41 +88,35 @@ func invalid(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
-// hugeConstraints demands of its node more than anybody could check, in turn by field,
-// by label values and by labels.
+// hugeConstraints demands of its node more than anybody could check, in turn by fields, by
+// labels and by tolerations. Values of a field and texts as long as these are invalid, but
+// the API server says so only after it has called the webhook.
 func hugeConstraints(n int) *corev1.Pod {
 	pod := invalid(gpuPod(1))
-	required := func(term corev1.NodeSelectorTerm) {
-		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{term}},
-		}}
-	}
+	long := func(i int) string { return fmt.Sprintf("%d-%d-", n, i) + strings.Repeat("x", longTextBytes) }
 	switch n % 3 {
 	case 0:
-		required(corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{{
-			Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpNotIn, Values: texts(fieldValues, "%08d-%08d", n),
-		}}})
+		values := make([]string, fieldValues)
+		for i := range values {
+			values[i] = fmt.Sprintf("%08d-%08d", n, i)
+		}
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
+				{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpExists}}},
+				{MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: values}}},
+			}},
+		}}
 	case 1:
-		required(corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{
-			Key: poolLabel, Operator: corev1.NodeSelectorOpNotIn, Values: texts(labelValues, "%030d%030d", n),
-		}}})
-	case 2:
 		pod.Spec.NodeSelector = map[string]string{}
-		for _, text := range texts(selectorLabels, "l%029d%020d", n) {
-			pod.Spec.NodeSelector[text] = text
+		for i := range longTexts {
+			pod.Spec.NodeSelector[fmt.Sprintf("k%d", i)] = long(i)
+		}
+	case 2:
+		for i := range longTexts {
+			pod.Spec.Tolerations = append(pod.Spec.Tolerations, corev1.Toleration{Key: fmt.Sprintf("k%d", i), Value: long(i)})
 		}
 	}
 	return pod
-}
-
-// texts are count texts by the format, which takes the number of the pod and that of the
-// text.
-func texts(count int, format string, n int) []string {
-	all := make([]string, count)
-	for i := range all {
-		all[i] = fmt.Sprintf(format, n, i)
-	}
-	return all
 }
 
 // hugePreferences wishes for more than anybody could compare.

@@ -27,10 +27,10 @@ const (
 
 // waitNormal waits until everything is normal, until recoveryTime after a moment, and
 // returns what is not.
-func (b *bed) waitNormal(ctx context.Context, a attack, ended time.Time) error {
+func (b *bed) waitNormal(ctx context.Context, ended time.Time) error {
 	deadline := ended.Add(recoveryTime)
 	for {
-		err := b.isNormal(ctx, a.shared)
+		err := b.isNormal(ctx)
 		if err == nil || time.Now().After(deadline) || !pause(ctx, waitInterval) {
 			return err
 		}
@@ -39,11 +39,11 @@ func (b *bed) waitNormal(ctx context.Context, a attack, ended time.Time) error {
 
 // isNormal returns what is not normal: nothing is reserved, and pods are steered and
 // packed.
-func (b *bed) isNormal(ctx context.Context, shared bool) error {
+func (b *bed) isNormal(ctx context.Context) error {
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}
-	err := b.packs(ctx, shared)
+	err := b.packs(ctx)
 	return errors.Join(err, b.clear(ctx, victimsNamespace))
 }
 
@@ -78,14 +78,14 @@ func (b *bed) quiet(ctx context.Context) error {
 }
 
 // packs returns an error unless a node's worth of pods with one GPU, one after another,
-// are steered to one node and land there, in the shared pool if the victims were there.
-func (b *bed) packs(ctx context.Context, shared bool) error {
+// are steered to one node and land there. They want the shared pool, since the scheduler
+// examines only a part of thousands of nodes.
+func (b *bed) packs(ctx context.Context) error {
 	first := ""
 	for n := range podsPerNode {
-		pod := podstream.GPUPod(victimsNamespace, fmt.Sprintf("normal-%d", n))
-		if shared {
-			pod.Spec.NodeSelector = map[string]string{poolLabel: sharedPool}
-		}
+		pod := podstream.GPUPod(victimsNamespace, "")
+		pod.GenerateName = "normal-"
+		pod.Spec.NodeSelector = map[string]string{poolLabel: sharedPool}
 		if err := b.Client().Create(ctx, pod); err != nil {
 			return err
 		}

@@ -84,12 +84,19 @@ func (b *bed) attack(ctx context.Context, a attack, user *attacker, row *result)
 	attacking, cancel := context.WithTimeout(ctx, a.lead+b.length)
 	defer cancel()
 	var running errgroup.Group
-	if err == nil {
+	lead := func() {
 		running.Go(func() error { return a.run(attacking, b, user) })
 		pause(ctx, a.lead)
 	}
+	if a.lead > 0 {
+		lead()
+	}
+	// Before the attack, if possible: it may be on what is counted.
 	before, countErr := b.count(ctx)
 	began := time.Now()
+	if a.lead == 0 {
+		lead()
+	}
 	err = errors.Join(err, countErr, running.Wait())
 	row.Due = int(time.Since(began).Seconds() * victimsPerSecond)
 	err = errors.Join(err, victims.Stop(ctx), reference.Stop(ctx))
@@ -99,7 +106,7 @@ func (b *bed) attack(ctx context.Context, a attack, user *attacker, row *result)
 	row.fill(victims, began)
 	row.fillCounts(before, after)
 	b.allow(row, victims, reference, began)
-	notNormal := b.waitNormal(ctx, a, ended)
+	notNormal := b.waitNormal(ctx, ended)
 	row.Recovered = notNormal == nil
 	row.RecoveredSeconds = time.Since(ended).Seconds()
 	if notNormal != nil {
