@@ -56,7 +56,12 @@ var casesShownBy = map[string][]string{
 	"C40": {"scoring.TestDecideDryRun", "packaging.TestWebhook"},
 	"C41": {"index.TestReinvocationAndCopies"},
 	"C42": {"packaging.TestWebhook"},
-	"C44": {"webhook.TestServeHTTP", "webhook.TestEndlessBodyIsBounded", "webhook.TestMemoryBudget", "webhook.FuzzHTTPBody", "faults.TestFaults", "attack.TestAttack"},
+	"C44": {
+		"webhook.TestServeHTTP", "webhook.TestEndlessBodyIsBounded", "webhook.TestMemoryBudget", "webhook.TestMemoryBeforeBody",
+		"webhook.TestSmallRequestsPassLargeOnes", "webhook.TestWorkOutlivesItsAnswer", "webhook.TestHealthServerUnderAttack",
+		"nodes.TestConstraintsTooLarge", "index.TestMemoryOfAnnotations", "index.TestMemoryOfResources", "index.TestMemoryOfForgedLists",
+		"webhook.FuzzHTTPBody", "faults.TestFaults", "attack.TestAttack",
+	},
 	"C45": {"packaging.TestWebhook", "packaging.TestNetworkPolicyLetsInWhatIsNeeded", "packaging.TestAvailability", "faults.TestFaults"},
 	"C46": {"webhook.TestListenerReloadsCertificate", "packaging.TestCertificates", "faults.TestFaults"},
 	"C47": {"packaging.TestWebhook", "installation.TestInstall"},

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -25,14 +26,16 @@ import (
 const (
 	// memoryLimit is that of the Deployment.
 	memoryLimit = 512 << 20
-	// attackers post reviews at once, idle connections are held beside theirs: together more
-	// than the webhook takes.
-	attackers, idleConnections = 100, 2000
+	// idleConnections are held on the webhook's port, nearly all that it takes, beside those of
+	// attackers, who post reviews at once; dialers open them.
+	idleConnections, attackers, dialers = 1900, 40, 8
 	// portConnections are held on each of the other ports.
-	portConnections = 200
+	portConnections = 100
 	// victimPause is between the reviews of usual pods, leastShare of which must be steered
 	// when the attack is over.
 	victimPause = 50 * time.Millisecond
+	// samplePause is between two looks at the process' memory.
+	samplePause = 250 * time.Millisecond
 	leastShare  = 0.99
 	// afterAttack is when everything has to be as before.
 	afterAttack = 10 * time.Second
@@ -40,6 +43,7 @@ const (
 
 // attacked is what an attack on all bounds at once has shown.
 type attacked struct {
+	// before, peak and after are what the process had in RAM; peak, at most during the attack.
 	before, peak, after int64
 	// reviews were posted by attackers, of which refused got no 200.
 	reviews, refused atomic.Int64
@@ -71,15 +75,17 @@ func (b *bed) measureAttack(ctx context.Context, root string) (a *attacked, err 
 	if err != nil {
 		return nil, err
 	}
+	progress("opening %d connections, and making %d hostile pods", idleConnections, boundPods+forgedPods)
+	closeAll, err := holdIdle(ctx, local(p.Port))
+	defer closeAll()
+	if err := errors.Join(err, a.fillIndex(ctx, b)); err != nil {
+		return nil, err
+	}
 	progress("attack for %s", b.attack)
 	if err := a.run(ctx, b, p, usual); err != nil {
 		return nil, err
 	}
-	memory, err := procfs.MemoryOf(p.PID())
-	if err != nil {
-		return nil, err
-	}
-	a.peak = memory.Peak
+	closeAll()
 	progress("afterwards, for %s", afterAttack)
 	if err := sleep(ctx, afterAttack); err != nil {
 		return nil, err
@@ -106,18 +112,54 @@ func (a *attacked) run(ctx context.Context, b *bed, p *product.Product, usual []
 	ctx, cancel := context.WithTimeout(ctx, b.attack)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return a.sample(ctx, p) })
 	group.Go(func() error { return a.createVictims(ctx, p, usual) })
 	group.Go(func() error { return a.churnPods(ctx, b) })
 	for i := range attackers {
 		group.Go(func() error { return a.post(ctx, p, i) })
 	}
-	addresses := map[string]int{local(p.Port): idleConnections, local(p.HealthPort): portConnections, local(p.MetricsPort): portConnections}
-	for address, count := range addresses {
-		for range count {
-			group.Go(func() error { return hold(ctx, address, address == local(p.Port)) })
+	for _, port := range []int{p.HealthPort, p.MetricsPort} {
+		for range portConnections {
+			group.Go(func() error { return hold(ctx, local(port)) })
 		}
 	}
 	return group.Wait()
+}
+
+// sample notes the most memory that the process has.
+func (a *attacked) sample(ctx context.Context, p *product.Product) error {
+	for ctx.Err() == nil {
+		rss, err := rssOf(p)
+		if err != nil {
+			return err
+		}
+		a.peak = max(a.peak, rss)
+		_ = sleep(ctx, samplePause)
+	}
+	return nil
+}
+
+// holdIdle opens connections that send half a header, and returns what closes them.
+func holdIdle(ctx context.Context, address string) (closeAll func(), err error) {
+	conns := make([]net.Conn, idleConnections)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(dialers)
+	for i := range conns {
+		group.Go(func() (err error) {
+			if conns[i], err = (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", address); err == nil {
+				_, err = io.WriteString(conns[i], "POST / HTTP/1.1\r\nX-Attack: "+strings.Repeat("x", 10_000))
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	return func() {
+		for _, conn := range conns {
+			if conn != nil {
+				conn.Close()
+			}
+		}
+	}, err
 }
 
 // createVictims posts usual pods, one after the other, until the context ends.
@@ -157,11 +199,11 @@ func (a *attacked) post(ctx context.Context, p *product.Product, i int) error {
 	return nil
 }
 
-// hold keeps a connection open that sends half a header, or nothing after the handshake,
-// and opens it again when it was ended.
-func hold(ctx context.Context, address string, secure bool) error {
+// hold keeps a connection open that sends half a header, and opens it again when it was
+// ended.
+func hold(ctx context.Context, address string) error {
 	for ctx.Err() == nil {
-		conn, err := dial(ctx, address, secure)
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			stop := context.AfterFunc(ctx, func() { conn.Close() })
 			_, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nX-Attack: ")
@@ -176,13 +218,6 @@ func hold(ctx context.Context, address string, secure bool) error {
 
 // local is the address of a port of this machine.
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-func dial(ctx context.Context, address string, secure bool) (net.Conn, error) {
-	if secure {
-		return (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(ctx, "tcp", address)
-	}
-	return (&net.Dialer{}).DialContext(ctx, "tcp", address)
-}
 
 func (a *attacked) checkMemory() error {
 	if a.peak >= memoryLimit {
@@ -201,7 +236,7 @@ func (a *attacked) checkSteered() error {
 // writeTable prints what the attack has shown.
 func (a *attacked) writeTable(out io.Writer) error {
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(table, "memory before, at most, %s after\t%.0f, %.0f, %.0f MiB\tbelow %d MiB\n",
+	fmt.Fprintf(table, "memory before, at most meanwhile, %s after\t%.0f, %.0f, %.0f MiB\tbelow %d MiB\n",
 		afterAttack, mebibytes(a.before), mebibytes(a.peak), mebibytes(a.after), memoryLimit>>20)
 	fmt.Fprintf(table, "hostile pods, reviews, of these refused\t%d, %d, %d\t\n", a.hostile.Load(), a.reviews.Load(), a.refused.Load())
 	fmt.Fprintf(table, "usual pods steered meanwhile\t%d of %d\t\n", a.steered.Load(), a.victims.Load())

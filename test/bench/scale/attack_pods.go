@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -25,22 +26,23 @@ const (
 	hostileNamespace               = "hostile"
 )
 
-// churnPods creates pods that are meant to stay in the index, then such as come and go,
-// until the context ends.
-func (a *attacked) churnPods(ctx context.Context, b *bed) error {
+// fillIndex creates pods that stay in the index.
+func (a *attacked) fillIndex(ctx context.Context, b *bed) error {
 	for i := range boundPods + forgedPods {
 		pod := forgedPod(i)
 		if i < boundPods {
 			pod = boundPod(i, resourcesOfPod, i%b.contents.nodes)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err := b.api.Set(pod); err != nil {
+		if err := errors.Join(ctx.Err(), b.api.Set(pod)); err != nil {
 			return err
 		}
 		a.hostile.Add(1)
 	}
+	return nil
+}
+
+// churnPods creates pods that come and go until the context ends.
+func (a *attacked) churnPods(ctx context.Context, b *bed) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		pod := hostilePod(i + boundPods + forgedPods)
 		if i%10 == 0 {
