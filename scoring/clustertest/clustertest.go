@@ -282,11 +282,10 @@ func (c *Cluster) QueryOf(pod *corev1.Pod) *index.Query {
 	return &index.Query{Pod: pod, Demand: &d, Namespace: pod.Namespace}
 }
 
-// KeepsPool tells whether the index has a pool for pods of this kind: without one, a
-// look takes the states of all nodes along.
+// KeepsPool tells whether the index has a pool for pods of this kind.
 func (c *Cluster) KeepsPool(pod *corev1.Pod) bool {
 	v, err := c.Look(context.Background(), c.QueryOf(pod))
-	return err == nil && v.All == nil
+	return err == nil && v.Kept
 }
 
 // MustView is View, which cannot fail here.

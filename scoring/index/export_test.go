@@ -23,7 +23,6 @@ const (
 	MostUnseen     = mostUnseen
 	MaxRuns        = maxRuns
 	MaxPerDecision = maxPerDecision
-	MaxBehind      = maxBehind
 )
 
 // Unsync makes the index one that was just started.

@@ -92,6 +92,9 @@ func (w *world) checkPools() {
 		if err != nil {
 			w.t.Fatal(err)
 		}
+		if p.Resting() {
+			p.CatchUp(latest.AppendTo(nil))
+		}
 		fresh, kept := made.View(), p.View()
 		if diff := cmp.Diff(describePool(fresh, latest), describePool(kept, latest)); diff != "" {
 			w.t.Fatalf("pool %+v differs from a new one (-new +kept):\n%s", kind, diff)

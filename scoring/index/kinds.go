@@ -13,15 +13,10 @@ import (
 // with what has changed meanwhile. Whether it is kept for the next pod of the kind or
 // serves one decision only, the decision goes by it in the same way.
 
-const (
-	// maxBehind is with how many changed nodes a pool catches up under the lock, which
-	// takes 20 microseconds each at most: half a millisecond. Several times as many are
-	// rare while a pool is made, but a pool of a huge cluster may be behind more.
-	maxBehind = 32
-	// catchUps is how often it catches up without the lock before. Each time takes a
-	// fraction of the time before, so that what is left after the last one is little.
-	catchUps = 3
-)
+// catchUps is how often a pool that is far behind catches up without the lock before it does
+// so with the lock. Each time takes a fraction of the time before, so that what is left
+// after the last one is little.
+const catchUps = 3
 
 // withPool calls do, under the lock, with the pool of the query's kind, nil for a pod that
 // is pinned to one node: each such pod would be a kind of its own. A query may come several
@@ -65,7 +60,7 @@ func (ix *Index) withKept(q *Query, do func(*pool.Pool)) bool {
 	ix.mu.Lock()
 	defer ix.unlock()
 	now := ix.tidy()
-	kept := ix.pools.Kept(q.kind, q.Namespace, now)
+	kept := ix.pools.Kept(q.kind, q.Namespace, now, ix.usage.latest)
 	if kept == nil {
 		return false
 	}
@@ -87,13 +82,9 @@ func (ix *Index) withNew(ctx context.Context, q *Query, do func(*pool.Pool)) err
 		return nil
 	}
 	wanted := mine.wanted()
-	states, by, keep := ix.statesFor(q, wanted)
-	q.own, err = pool.Make(ctx, q.kind, q.Pod, q.Demand, by, states)
+	keep, err := ix.makeOwn(ctx, q, wanted)
 	if err != nil {
 		return err
-	}
-	if keep {
-		q.own.MakeTrees()
 	}
 	ix.lockCaughtUp(q)
 	defer ix.unlock()
@@ -107,15 +98,24 @@ func (ix *Index) withNew(ctx context.Context, q *Query, do func(*pool.Pool)) err
 	return nil
 }
 
-// statesFor returns the states of all nodes by slot, of one moment, the order of the pools,
-// and whether another one is to be kept for the query.
-func (ix *Index) statesFor(q *Query, wanted bool) (states []*nodes.State, by pool.Ordering, keep bool) {
-	states = ix.roomForStates()
+// makeOwn gives the query a pool of its own: one that rests and is far behind, or a new one,
+// which it makes. It tells whether the pool is to be kept.
+func (ix *Index) makeOwn(ctx context.Context, q *Query, wanted bool) (keep bool, err error) {
+	states := ix.roomForStates()
 	ix.mu.Lock()
-	defer ix.unlock()
 	now := ix.tidy()
+	q.own = ix.pools.TakeResting(q.kind)
 	keep = ix.pools.HasRoom(q.Namespace, wanted, now)
-	return ix.usage.latest.AppendTo(states), ix.pools.Ordering, keep
+	states, by := ix.usage.latest.AppendTo(states), ix.pools.Ordering
+	ix.unlock()
+	if q.own != nil {
+		return keep, nil
+	}
+	q.own, err = pool.Make(ctx, q.kind, q.Pod, q.Demand, by, states)
+	if keep && err == nil {
+		q.own.MakeTrees()
+	}
+	return keep, err
 }
 
 // roomForStates returns an empty list with room for all nodes, and for some that come in
@@ -135,7 +135,7 @@ func (ix *Index) lockCaughtUp(q *Query) {
 		ix.mu.Lock()
 		ix.tidy()
 		states = ix.usage.latest.AppendTo(states)
-		if left == 0 || q.own.Behind(states) <= maxBehind {
+		if left == 0 || q.own.Behind(states) <= pool.MaxBehind {
 			q.own.CatchUp(states)
 			break
 		}

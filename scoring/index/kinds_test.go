@@ -92,7 +92,7 @@ func TestNobodyWaitsWhileAPoolIsMade(t *testing.T) {
 // More changes than a pool catches up with under the lock.
 func TestPoolCatchesUpWithMuch(t *testing.T) {
 	w := newWorld(t, nil)
-	const nodes = 2 * index.MaxBehind // below 64
+	const nodes = 2 * pool.MaxBehind // below 64
 	for i := range nodes - 1 {
 		w.SetNode(clustertest.GPUNode(fmt.Sprint("n", i), clustertest.List(clustertest.NVIDIA, "8")))
 	}

@@ -62,7 +62,8 @@ func (ix *Index) glance(q *Query, all bool) (v View, gone []charge, kept bool) {
 		v.All = slices.Clone(ix.usage.list)
 	}
 	known := ix.pools.ByKind[q.kind]
-	if known == nil || len(gone) > 0 {
+	v.Kept = known != nil
+	if known == nil || known.Resting() || len(gone) > 0 {
 		return v, gone, false
 	}
 	v.Pool = known.View()

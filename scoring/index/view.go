@@ -58,6 +58,8 @@ type View struct {
 	// when the view was made; both by the API server's clock.
 	backoff []lent
 	now     time.Time
+	// Kept: the index keeps a pool for pods of this kind.
+	Kept bool
 	// Held: room is held for what other replicas may have decided.
 	Held bool
 	// UnknownResource: nodes offer the pod's GPUs, but none offers some other
@@ -114,7 +116,7 @@ func (ix *Index) view(q *Query, p *pool.Pool) View {
 	if p == nil {
 		return v
 	}
-	v.Pool, v.Ordering = p.View(), p.Ordering
+	v.Pool, v.Ordering, v.Kept = p.View(), p.Ordering, p != q.own
 	if v.Own != nil {
 		v.setOwn(p, ix.usage.of(v.Own.Node))
 	}

@@ -6,6 +6,7 @@
 //
 //   - pools.go: START HERE, the pools of the kinds seen lately
 //   - shares.go: how many of them a namespace has when there is no more room
+//   - rest.go: which of them follow every event
 //   - pool.go: one pool
 //   - make.go: how it is made without keeping others waiting
 //   - sorted.go: its nodes in order, in trees or lists

@@ -4,4 +4,7 @@ package pool
 const (
 	UnitAge = unitAge
 	IdleAge = idleAge
+
+	AlwaysAwake = alwaysAwake
+	RestAge     = restAge
 )

@@ -61,7 +61,7 @@ func (p *Pool) Behind(states []*nodes.State) (changed int) {
 	return changed
 }
 
-// CatchUp makes the pool, which is not kept yet, what Make would make of these states. The
+// CatchUp makes the pool, which does not follow events, what Make would make of these states. The
 // states belong to the pool then.
 func (p *Pool) CatchUp(states []*nodes.State) {
 	var changed []int

@@ -38,7 +38,8 @@ type Pool struct {
 	used      uint64
 	usedAt    time.Time
 	namespace string
-	// states are those that the pool was made of, by slot, as long as it is not kept.
+	// states are those that the pool was made of, by slot, as long as it does not follow
+	// events: it is not kept, or rests.
 	states []*nodes.State
 }
 

@@ -17,8 +17,8 @@ import (
 // cluster, and many pods of each. An event moves its node within the pools, and a
 // decision reads the first nodes of one.
 
-// MaxPools bounds the memory of pools: 80 bytes per node in each, which is about
-// 80 MB at 15,000 nodes, and the work of an event.
+// MaxPools bounds the memory of pools: 88 bytes per node in each, which is about
+// 85 MB at 15,000 nodes, and the work of an event.
 const MaxPools = 64
 
 // unitAge is how long a unit of left-over CPU and memory stays at least. It only has
@@ -35,6 +35,8 @@ type Pools struct {
 	unitSince time.Time
 	// decisions counts how often a pool was asked for.
 	decisions uint64
+	// rested is when a pool was last sought that may go to rest.
+	rested time.Time
 }
 
 // Ordering is the packing order of pools.
@@ -55,7 +57,9 @@ func New(cfg config.Ranking) *Pools { return &Pools{ranking: cfg, ByKind: map[Ki
 // Update moves a node within the pools.
 func (p *Pools) Update(old, next *nodes.State) {
 	for _, one := range p.ByKind {
-		one.update(old, next)
+		if !one.Resting() {
+			one.update(old, next)
+		}
 	}
 }
 
@@ -77,12 +81,15 @@ func KindOf(pod *corev1.Pod, d *demand.Demand) Kind {
 	return Kind{gpu: gpu.Name, count: gpu.Count, constraints: nodes.Signature(pod)}
 }
 
-// Kept returns the pool of a kind, nil if there is none, and notes that a namespace uses it.
-func (p *Pools) Kept(kind Kind, namespace string, now time.Time) *Pool {
+// Kept returns the pool of a kind, with the latest states, and notes that a namespace uses
+// it. It is nil if there is none, or none that is not far behind.
+func (p *Pools) Kept(kind Kind, namespace string, now time.Time, latest Latest) *Pool {
+	p.rest(now, latest)
 	found := p.ByKind[kind]
-	if found != nil {
-		p.note(found, namespace, now)
+	if found == nil || found.Resting() && !found.wake(latest) {
+		return nil
 	}
+	p.note(found, namespace, now)
 	return found
 }
 
@@ -91,11 +98,11 @@ func (p *Pools) note(used *Pool, namespace string, now time.Time) {
 	used.used, used.usedAt, used.namespace = p.decisions, now, namespace
 }
 
-// SmallestWith returns the smallest pool of pods that ask for as many GPUs as the load
+// SmallestWith returns the smallest pool that follows events and is of pods that ask for as many GPUs as the load
 // and may go to all these nodes, nil if there is none.
 func (p *Pools) SmallestWith(states []*nodes.State, l demand.Load) (smallest *Pool) {
 	for kind, one := range p.ByKind {
-		if l.Occupants.Get(kind.gpu) > 0 && l.Requests.Get(kind.gpu) == kind.count && one.allEligible(states) &&
+		if !one.Resting() && l.Occupants.Get(kind.gpu) > 0 && l.Requests.Get(kind.gpu) == kind.count && one.allEligible(states) &&
 			(smallest == nil || one.stats.Matching < smallest.stats.Matching ||
 				one.stats.Matching == smallest.stats.Matching && one.used > smallest.used) {
 			smallest = one

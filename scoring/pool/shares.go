@@ -32,7 +32,9 @@ func (p *Pools) Keep(made *Pool, namespace string, wanted bool, now time.Time) b
 	if dropped != nil {
 		delete(p.ByKind, dropped.kind)
 	}
-	made.states = nil
+	if len(p.ByKind) < alwaysAwake {
+		made.states = nil
+	}
 	p.ByKind[made.kind] = made
 	p.note(made, namespace, now)
 	return true

@@ -129,3 +129,59 @@ func TestPoolsAreOfWhoUsesThem(t *testing.T) {
 		t.Error("the team's pool was dropped as one of the attacker's")
 	}
 }
+
+// With many kinds, only pools of those that are asked for follow events. The others are as
+// if they did as soon as they are asked for, also when nearly all nodes have changed.
+func TestPoolsRest(t *testing.T) {
+	const size, kinds = 3 * pool.MaxBehind, 3 * pool.AlwaysAwake
+	c := clustertest.New(t, nil)
+	for i := range size {
+		c.SetNode(clustertest.GPUNode(fmt.Sprintf("n%02d", i), clustertest.List(clustertest.NVIDIA, "8")))
+	}
+	awake := func() (count int) {
+		for n := range kinds {
+			// Without a pool that follows events, a look takes the states of all nodes along.
+			if c.MustLook(t, c.QueryOf(ofKind("team", n))).All == nil {
+				count++
+			}
+		}
+		return count
+	}
+	decide := func(n int) string {
+		d := c.DecideOn(ofKind("team", n))
+		return d.Target()
+	}
+	for n := range kinds {
+		decide(n)
+	}
+	if got := awake(); got != pool.AlwaysAwake {
+		t.Errorf("%d pools follow events, want %d", got, pool.AlwaysAwake)
+	}
+	for _, changed := range []int{1, size - 1} {
+		want := fmt.Sprintf("n%02d", changed-1)
+		for i := range size {
+			gpus := "1" // all are alike but for the one that is fullest
+			if fmt.Sprintf("n%02d", i) == want {
+				gpus = "7"
+			}
+			if i < changed {
+				c.SetPod(clustertest.GPUPod(fmt.Sprint("on", i), nil, clustertest.On("gone")))
+				c.SetPod(clustertest.GPUPod(fmt.Sprint("on", i), clustertest.List(clustertest.NVIDIA, gpus), clustertest.On(fmt.Sprintf("n%02d", i))))
+			}
+		}
+		c.Clock = c.Clock.Add(c.Config.InFlight.ReservationTTL.Duration)
+		if got := decide(kinds - 1); got != want {
+			t.Errorf("%d nodes changed: target %s, want %s", changed, got, want)
+		}
+	}
+	for range kinds {
+		c.Clock = c.Clock.Add(pool.RestAge)
+		decide(0)
+	}
+	if got := awake(); got != 1 {
+		t.Errorf("%d pools follow events though all but one are unused", got)
+	}
+	if c.Scanned() != 0 {
+		t.Errorf("%d scans", c.Scanned())
+	}
+}
