@@ -10,8 +10,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 )
 
-// Going through all nodes, for a pod of a kind that has no pool, takes some ten times as
-// long as a decision by a pool. Whoever creates pods of ever new kinds could have all
+// Going through all nodes, for a pod of a kind that has no pool, takes some tens of
+// times as long as a decision by a pool. Whoever creates pods of ever new kinds could have all
 // processors busy with that, and decisions about everybody's pods would wait. So this is
 // done one at a time. Namespaces take turns at it: one of the pods of each waits together
 // with those of the other namespaces, in the order in which they came, and the namespace's
@@ -49,8 +49,9 @@ type want struct {
 // waitingShare is the part of all requests at once, as configured, that pods of one namespace
 // may be by waiting for new kinds: of how many kinds, since all pods of a kind are done when
 // one of them is. A request that waits keeps others from being read; further ones get no
-// turn at all, as if their time were over, so that pods of other namespaces get in. A
-// sixteenth of a second's work, in a cluster of 5,000 nodes, waits before that.
+// turn at all, as if their time were over, so that pods of other namespaces get in. What
+// may wait before that, by the default 32 kinds, is about a tenth of a second's work in a
+// cluster of 5,000 nodes.
 const waitingShare = 2
 
 // errManyKinds says that pods of too many new kinds wait in one namespace.

@@ -16,7 +16,7 @@ import (
 // kept.
 
 // nodesPerCheck is how many nodes are looked at between two looks at the context, at which
-// the processor goes to whoever waits for it: about 20 microseconds' work.
+// the processor goes to whoever waits for it: some tens of microseconds' work.
 const nodesPerCheck = 64
 
 // Make makes the pool of a kind, of which the pod is an example, from the states of all

@@ -7,7 +7,7 @@ import (
 )
 
 // A pool that is kept changes with every event, so its nodes are in trees. A pool that is
-// made begins as sorted lists, which takes half of the time that trees take: that is all
+// made begins as sorted lists, which takes a third of the time that trees take: that is all
 // that a pool for one decision needs.
 
 // Sorted is the nodes of a pool in one of its two orders: either a tree or a list. (As an
