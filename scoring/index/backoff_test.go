@@ -176,6 +176,22 @@ func TestSlowBlackHole(t *testing.T) {
 	wantFirst(t, c, "g1")
 }
 
+// A configuration may ask for more refusals in a row than are kept one by one.
+func TestBackoffAfterMany(t *testing.T) {
+	const failures = 100
+	c := blackHole(t, func(cfg *config.Configuration) { cfg.Nodes.Backoff.Failures = failures })
+	for i := range failures {
+		wantFirst(t, c, "g1")
+		c.Clock = c.Clock.Add(time.Second)
+		refuse(t, c, fmt.Sprint("refused-", i), "g1", "UnexpectedAdmissionError")
+	}
+	wantFirst(t, c, "g2")
+	c.Clock = c.Clock.Add(time.Second)
+	c.SetPod(clustertest.GPUPod("starts", clustertest.List(clustertest.NVIDIA, "1"), clustertest.On("g1"), created(c.Clock)))
+	refuse(t, c, "another", "g1", "UnexpectedAdmissionError")
+	wantFirst(t, c, "g1")
+}
+
 // One namespace's pods put a node out for that namespace, two namespaces' for everybody.
 func TestBackoffForWhom(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -13,6 +13,7 @@ type Use struct {
 	// the node yet, of all the node's GPU resources.
 	InFlight int64
 	// Out says why no pod is steered to the node whatever it asks for, and is
-	// NodeFeasible when nothing keeps it out.
+	// NodeFeasible when nothing keeps it out. Backoff may be of one of its GPU resources
+	// only.
 	Out Reason
 }
