@@ -219,6 +219,8 @@ release-files: ## Make the other files of release VERSION, for the IMAGE that ma
 		-archives '$(abspath $(OUTPUT))/release' -output '$(abspath $(OUTPUT))/release/gpu-binpacker.yaml')
 	$(call release,chart -version '$(VERSION)' -created '$(SOURCE_DATE_EPOCH)' -chart ../config/helm/gpu-binpacker \
 		-image "$(IMAGE)@$$(cat '$(OUTPUT)/image.digest')" -output '$(abspath $(OUTPUT))/release')
+	$(call release,sbom -version '$(VERSION)' -created '$(SOURCE_DATE_EPOCH)' \
+		-output '$(abspath $(OUTPUT))/release' $(foreach platform,$(PLUGIN_PLATFORMS),'$(platform)=$(call binary,$(platform))'))
 	$(MAKE) manifests IMAGE="$(IMAGE)@$$(cat '$(OUTPUT)/image.digest')"
 	cp bin/install.yaml '$(OUTPUT)/release/install.yaml'
 	$(call release,checksums '$(abspath $(OUTPUT))/release')

@@ -54,7 +54,9 @@ func (c *certificate) load() error {
 }
 
 // get is tls.Config.GetCertificate.
-func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current.Load(), nil }
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	return c.current.Load(), nil
+}
 
 // expiry is when the certificate that is served expires.
 func (c *certificate) expiry() time.Time { return c.current.Load().Leaf.NotAfter }
@@ -69,6 +71,7 @@ func (c *certificate) follow(ctx context.Context, watch func(folder string) (*fs
 	} else {
 		defer func() { _ = watcher.Close() }()
 		changes, failures = watcher.Events, watcher.Errors
+		_ = c.load() // of a change before the watch began there is no report
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
@@ -60,6 +61,26 @@ func TestLogHoldsNoSecret(t *testing.T) {
 					t.Errorf("response %+v", response)
 				}
 				checkLog(t, bed)
+			})
+		}
+	}
+}
+
+// Names of pods are for debugging only.
+func TestPodsAreNamedAtDebugLevelOnly(t *testing.T) {
+	for name, decider := range map[string]deciderFunc{
+		"ranked":  decide(ranked("g1", "g2")),
+		"timeout": decide(scoring.Decision{Reason: steering.ReasonTimeout}),
+		"panic":   func(r scoring.Request) scoring.Decision { panic(r.Pod) },
+	} {
+		for verbosity, named := range []bool{false, name == "ranked"} {
+			t.Run(fmt.Sprint(name, ", ", verbosity), func(t *testing.T) {
+				bed, lines := handlerWith(t, decider), ""
+				bed.Handler.log = funcr.New(func(_, args string) { lines += args }, funcr.Options{Verbosity: verbosity})
+				bed.Handle(t.Context(), podCreate([]byte(strings.Replace(gpuPod, `"name":"p"`, `"name":"secret-project"`, 1))))
+				if got := strings.Contains(lines, "secret-project"); got != named {
+					t.Errorf("logged: %s", lines)
+				}
 			})
 		}
 	}

@@ -30,6 +30,7 @@ func TestAllPlatforms(t *testing.T) {
 		"kubectl-gpu_binpacker_v0.0.1-test_darwin_amd64.tar.gz", "kubectl-gpu_binpacker_v0.0.1-test_darwin_arm64.tar.gz",
 		"kubectl-gpu_binpacker_v0.0.1-test_linux_amd64.tar.gz", "kubectl-gpu_binpacker_v0.0.1-test_linux_arm64.tar.gz",
 		"kubectl-gpu_binpacker_v0.0.1-test_windows_amd64.zip", "kubectl-gpu_binpacker_v0.0.1-test_windows_arm64.zip",
+		"gpu-binpacker_v0.0.1-test_linux_amd64.cdx.json", "gpu-binpacker_v0.0.1-test_windows_arm64.cdx.json",
 		"gpu-binpacker.yaml", "install.yaml",
 	} {
 		if !strings.Contains(strings.Join(names, "\n")+"\n", want+"\n") {

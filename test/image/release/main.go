@@ -27,11 +27,13 @@ func command(args []string, out io.Writer) error {
 			return krewCommand(args[1:], out)
 		case "chart":
 			return chartCommand(args[1:], out)
+		case "sbom":
+			return sbomCommand(args[1:], out)
 		case "checksums":
 			return checksumsCommand(args[1:], out)
 		}
 	}
-	return errors.New("the first argument must be archives, krew, chart or checksums")
+	return errors.New("the first argument must be archives, krew, chart, sbom or checksums")
 }
 
 // tags are versions that krew and Helm accept: v and a semantic version without
@@ -104,6 +106,23 @@ func chartCommand(args []string, out io.Writer) error {
 	}
 	fmt.Fprintln(out, file)
 	return nil
+}
+
+func sbomCommand(args []string, out io.Writer) error {
+	var s sboms
+	var created int64
+	set := flag.NewFlagSet("sbom", flag.ContinueOnError)
+	set.StringVar(&s.version, "version", "", "the version, like v0.1.0")
+	set.StringVar(&s.output, "output", ".", "the folder to write to")
+	set.Int64Var(&created, "created", 0, "the time of the lists, in seconds since 1970")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	s.created = time.Unix(created, 0).UTC()
+	if err := checkVersion(s.version); err != nil {
+		return err
+	}
+	return s.write(set.Args(), out)
 }
 
 func checksumsCommand(args []string, out io.Writer) error {
