@@ -181,7 +181,7 @@ func TestArguments(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nothing":         {nil, "archives, krew, chart or checksums"},
+		"nothing":         {nil, "archives, krew, chart, sbom or checksums"},
 		"no version":      {[]string{"archives"}, "-version"},
 		"branch":          {[]string{"krew", "-version", "main"}, "-version"},
 		"no binary":       {[]string{"archives", "-version", "v0.1.0", "-license", "doc.go"}, "linux/amd64=BINARY"},
