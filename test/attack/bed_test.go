@@ -75,7 +75,7 @@ func startBed(t *testing.T, form size) *bed {
 		t.Fatal(err)
 	}
 	t.Logf("%d nodes created in %.0f s", len(nodes), time.Since(began).Seconds())
-	b.installed = installation.InstallForTest(t, cp, installation.Options{})
+	b.installed = installation.InstallForTest(t, cp, installation.Options{Binary: *binary})
 	for _, prepare := range []func(context.Context) error{b.countVictimsApart, b.readMemoryLimit, b.installed.WaitSteering} {
 		if err := prepare(ctx); err != nil {
 			t.Fatal(err)

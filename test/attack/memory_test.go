@@ -94,7 +94,7 @@ func (b *bed) pids() (pids []int) {
 // inUse is how many bytes of the heap each replica has in use just after a garbage
 // collection, if the row looks at that.
 func (b *bed) inUse(ctx context.Context, a attack) ([]float64, error) {
-	if !a.keeps {
+	if a.keepMiB == 0 {
 		return nil, nil
 	}
 	replicas := b.installed.Replicas()

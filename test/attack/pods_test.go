@@ -18,7 +18,8 @@ import (
 // refuses outright: 3 MiB and 1 MiB, for annotations 256 KiB, and 1.5 MiB in etcd.
 const (
 	annotationBytes = 250_000
-	resourceNames   = 10_000
+	// resourceNames: the time that the API server takes for them grows with the square.
+	resourceNames = 2_000
 	// fieldValues of 17 bytes are just below 1 MiB.
 	fieldValues = 52_000
 	// longTexts of longTextBytes are so many as well.

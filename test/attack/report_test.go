@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
-	"strings"
 	"testing"
-	"text/tabwriter"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
@@ -61,8 +59,10 @@ type result struct {
 	ComparedMillis  float64 `json:"comparedMillis,omitempty"`
 	ReferenceMillis float64 `json:"referenceMillis"`
 	LimitMillis     float64 `json:"limitMillis"`
-	// KeptMiB is how much more of its heap a replica has in use after the attack.
+	// KeptMiB is how much more of its heap a replica has in use after the attack, of at
+	// most KeptLimitMiB; both are 0 where that is not looked at.
 	KeptMiB        float64 `json:"keptMiB"`
+	KeptLimitMiB   float64 `json:"keptLimitMiB"`
 	MemoryLimitMiB float64 `json:"memoryLimitMiB"`
 	// Ended is how many replicas ended, FailedProbes how many probes failed in a row.
 	Ended        int `json:"ended"`
@@ -98,9 +98,7 @@ func (r *reportFile) save(out io.Writer) error {
 	if len(r.rows) == 0 {
 		return nil
 	}
-	if err := r.print(out); err != nil {
-		return err
-	}
+	r.print(out)
 	path, err := reports.Path("attack.json")
 	if err != nil {
 		return err
@@ -137,36 +135,34 @@ func readRows(path string) (rows []result, err error) {
 	return rows, nil
 }
 
-const header = "attack\tnamespace opted in\trequests\tvictims\tdenied\tsteered\tcalls over 500 ms\tslowest\tmemory\tnormal after"
+// header and line are rows of the table in the README.
+const header = `| attack | opted in | the attacker's requests | victims | denied | steered | calls over 500 ms | slowest creation | memory | normal again after |
+|---|---|---|---|---|---|---|---|---|---|`
 
-// line is the row in a table.
 func (r *result) line() string {
-	normal := fmt.Sprintf("%.1f s", r.RecoveredSeconds)
-	if !r.Recovered {
-		normal = "no"
+	normal, optedIn := "never", "no"
+	if r.Recovered {
+		normal = fmt.Sprintf("%.1f s", r.RecoveredSeconds)
 	}
-	optedIn := "no"
 	if r.OptedIn {
 		optedIn = "yes"
 	}
-	return fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%.0f ms\t%.0f MiB\t%s",
-		r.Attack, optedIn, r.Requests, r.Victims, r.Denied, r.Steered, r.Delayed, r.SlowestMillis, r.PeakMiB, normal)
+	return fmt.Sprintf("| %s | %s | %d | %d | **%d** | %d | %d | %.1f s | %.0f MiB | %s |",
+		r.Attack, optedIn, r.Requests, r.Victims, r.Denied, r.Steered, r.Delayed, r.SlowestMillis/1000, r.PeakMiB, normal)
 }
 
-// print writes a table.
-func (r *reportFile) print(out io.Writer) error {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, header)
+// print writes the table, and what was not as it must be.
+func (r *reportFile) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%d nodes\n\n%s\n", r.rows[0].Nodes, header)
 	for i := range r.rows {
-		fmt.Fprintln(table, r.rows[i].line())
+		fmt.Fprintln(out, r.rows[i].line())
 	}
-	fmt.Fprintf(table, "\n%d nodes; requests: of the attacker, or his connections, that got through\n", r.rows[0].Nodes)
+	fmt.Fprintln(out)
 	for i := range r.rows {
-		if row := &r.rows[i]; len(row.Problems) > 0 {
-			fmt.Fprintf(table, "PROBLEM in %s: %s\n", row.Attack, strings.Join(row.Problems, "; "))
+		for _, problem := range r.rows[i].Problems {
+			fmt.Fprintf(out, "PROBLEM in %s: %s\n", r.rows[i].Attack, problem)
 		}
 	}
-	return table.Flush()
 }
 
 // A run of some rows leaves the others in the report.

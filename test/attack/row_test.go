@@ -30,7 +30,7 @@ func (b *bed) play(ctx context.Context, a attack, earlier *reportFile) result {
 	defer cancel()
 	row := result{
 		Attack: a.name, OptedIn: a.optedIn, Mode: b.mode, Nodes: b.nodes,
-		MemoryLimitMiB: mebibytes(b.memoryLimit), LeastRequests: a.least * int(b.length.Seconds()),
+		MemoryLimitMiB: mebibytes(b.memoryLimit), KeptLimitMiB: a.keepMiB, LeastRequests: a.least * int(b.length.Seconds()),
 		ComparedMillis: earlier.p99(a.compare, b.mode),
 	}
 	began := time.Now()
