@@ -100,8 +100,12 @@ func (c *Component) launch() (*process, error) {
 	cmd.Dir = c.options.Dir
 	cmd.Env = append(componentEnvironment(c.options.Dir), c.options.Environment...)
 	cmd.Stdout, cmd.Stderr = log, log
-	c.current, err = startProcess(cmd)
-	return c.current, err
+	started, err := startProcess(cmd)
+	if err != nil {
+		return nil, err // and nothing runs that could be stopped
+	}
+	c.current = started
+	return started, nil
 }
 
 // waitReady returns when the program is ready, has ended, or ctx or the timeout

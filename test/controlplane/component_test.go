@@ -107,3 +107,14 @@ func waitGone(t *testing.T, pids ...int) {
 		}
 	}
 }
+
+// A program that cannot be started leaves nothing behind that could be stopped.
+func TestComponentThatDoesNotExist(t *testing.T) {
+	component := NewComponent(ComponentOptions{Name: "nothing", Path: "/does/not/exist", Dir: t.TempDir()})
+	if err := component.Start(t.Context()); err == nil {
+		t.Error("it was started")
+	}
+	if err := component.Stop(); err != nil {
+		t.Errorf("stopping it: %v", err)
+	}
+}
