@@ -80,9 +80,9 @@ const (
 	// MaxPodTextBytes is what the texts of pods together may take, twice: see nodes.Recent.
 	// The names of 15,000 nodes and 1,000 namespaces take it once.
 	MaxPodTextBytes = 2 << 20
-	// maxListed is how many nodes the terms of a pod list at most: as many as the
-	// configuration allows, 100 maxTerms and 100 tailTerms.
-	maxListed = 200
+	// maxListed is how many nodes the terms of a pod list at most: no pod has more parts of
+	// ours.
+	maxListed = steering.MostElements
 	// MaxListedBytes is what the nodes that a pod's terms list may take: as many with
 	// names of 65 bytes.
 	MaxListedBytes = 16 << 10
