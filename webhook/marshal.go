@@ -5,7 +5,6 @@ import (
 	"encoding/json/v2"
 	"strings"
 
-
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 )
 

@@ -17,8 +17,8 @@ import (
 // cluster, and many pods of each. An event moves its node within the pools, and a
 // decision reads the first nodes of one.
 
-// MaxPools bounds the memory of pools: 88 bytes per node in each, which is about
-// 85 MB at 15,000 nodes, and the work of an event.
+// MaxPools bounds the memory of pools: 112 bytes per node in each at most, which is
+// 108 MB at 15,000 nodes, and the work of an event.
 const MaxPools = 64
 
 // unitAge is how long a unit of left-over CPU and memory stays at least. It only has

@@ -30,7 +30,7 @@ type size struct {
 
 // The work of a new kind of pods grows with the nodes, so the full form has many.
 var (
-	shortSize = size{mode: "short", nodes: sharedNodes, length: 8 * time.Second}
+	shortSize = size{mode: "short", nodes: sharedNodes, length: 6 * time.Second}
 	fullSize  = size{mode: "full", nodes: 5000, length: 15 * time.Second}
 )
 
@@ -61,10 +61,10 @@ type attack struct {
 	run func(ctx context.Context, b *bed, a *attacker) error
 }
 
-// quotaLead is after how long a namespace of which no pod ever comes must not reserve any
-// more: the first reservations have ended, after 5 s (inFlight.reservationTTL), and the
-// watch has shown pods that were created later.
-const quotaLead = 8 * time.Second
+// quotaLead is after how long a namespace of which no pod ever comes must not reserve
+// anything: its first reservations end after 5 s (inFlight.reservationTTL), from which it
+// is known, and those that it made until then after 5 s more.
+const quotaLead = 12 * time.Second
 
 // What may stay in use after an attack, in MiB. Pools of the attacker's kinds may, 64 of
 // 5,000 nodes each; what else an outsider sends may not, but for what is alive at the
@@ -102,7 +102,7 @@ func attacks() []attack {
 			{name: "pods refused by a quota", optedIn: true, short: true, shared: true, quota: true, lead: quotaLead, least: 20, run: barrage{perSecond: 40, pod: eightGPUs, refused: isOverQuota}.run},
 		},
 		inAndOut(attack{name: "forged terms", shared: true, least: 5, run: barrage{perSecond: 20, pod: forgedTerms, keep: 5}.run}),
-		outAndIn(attack{name: "pods refused by nodes", short: true, shared: true, least: 10, run: barrage{perSecond: 40, pod: refusedByNodes, keep: 60}.run}),
+		outAndIn(attack{name: "pods refused by nodes", short: true, shared: true, least: 10, run: barrage{perSecond: 50, pod: refusedByNodes, keep: 60}.run}),
 	} {
 		all = append(all, row...)
 	}

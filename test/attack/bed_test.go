@@ -31,10 +31,15 @@ const (
 	// poolLabel and sharedPool select the nodes that attacker and victims share in some
 	// rows.
 	poolLabel, sharedPool = "test.gpu-binpacker.io/pool", "shared"
-	// sharedNodes is how many these are: the victims, who want a whole node each in such
-	// rows, use half of them, and there are less for each of two replicas than the 100
-	// reservations that 20 refused pods a second leave in 5 s.
-	sharedNodes = 80
+	// sharedNodes is how many these are. The victims, who want a whole node each in such
+	// rows, use victimsOnSharedNodes, and more on a machine that deletes slowly. The rest
+	// is less than the 100 reservations that 40 pods a second, refused by a quota, leave
+	// with each of two replicas in 5 s, and all are less than the nodes that 50 pods a
+	// second are refused by.
+	sharedNodes, victimsOnSharedNodes = 80, 10
+	// normalLabel is on the first normalNodes of them, where it is tried whether pods are
+	// packed: so few that the scheduler examines all of them, which it does up to 100.
+	normalLabel, normalNodes = "test.gpu-binpacker.io/normal", 50
 
 	// waitTimeout limits each wait.
 	waitTimeout  = time.Minute
@@ -69,6 +74,9 @@ func startBed(t *testing.T, form size) *bed {
 	}
 	gpus := map[string]string{"cpu": "96", "memory": "1152Gi", "nvidia.com/gpu": "8"}
 	nodes := controlplane.Nodes(sharedPool, sharedNodes, gpus, controlplane.WithLabels(map[string]string{poolLabel: sharedPool}))
+	for _, node := range nodes[:normalNodes] {
+		node.Labels[normalLabel] = "true"
+	}
 	nodes = append(nodes, controlplane.Nodes("gpu", form.nodes-sharedNodes, gpus)...)
 	began := time.Now()
 	if err := cp.CreateNodes(ctx, nodes...); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
-	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 // Sizes of the attackers' pods. All are below what the API server or the webhook
@@ -40,19 +39,6 @@ func gpuPod(gpus int64) *corev1.Pod {
 		Name: "main", Image: "main:1",
 		Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)}},
 	}}}}
-}
-
-// victimPod returns what makes the victims' pods: of one GPU, or of a node of the shared
-// pool, for which every node counts that only seems to be full.
-func victimPod(shared bool) func(namespace, name string) *corev1.Pod {
-	if !shared {
-		return podstream.GPUPod
-	}
-	return func(namespace, name string) *corev1.Pod {
-		pod := eightGPUs(0)
-		pod.Namespace, pod.Name = namespace, name
-		return pod
-	}
 }
 
 // swollenAnnotations fills one of the annotations that we read, each time with

@@ -78,14 +78,13 @@ func (b *bed) quiet(ctx context.Context) error {
 }
 
 // packs returns an error unless a node's worth of pods with one GPU, one after another,
-// are steered to one node and land there. They want the shared pool, since the scheduler
-// examines only a part of thousands of nodes.
+// are steered to one node and land there.
 func (b *bed) packs(ctx context.Context) error {
 	first := ""
 	for n := range podsPerNode {
 		pod := podstream.GPUPod(victimsNamespace, "")
 		pod.GenerateName = "normal-"
-		pod.Spec.NodeSelector = map[string]string{poolLabel: sharedPool}
+		pod.Spec.NodeSelector = map[string]string{normalLabel: "true"}
 		if err := b.Client().Create(ctx, pod); err != nil {
 			return err
 		}

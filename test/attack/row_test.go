@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
@@ -74,9 +76,7 @@ func (b *bed) measure(ctx context.Context, a attack, row *result) error {
 // attack lets the attack happen while victims are created, and waits until everything is
 // normal again.
 func (b *bed) attack(ctx context.Context, a attack, user *attacker, row *result) error {
-	victims := podstream.Start(ctx, podstream.Options{
-		Client: b.Client(), Namespace: victimsNamespace, PerSecond: victimsPerSecond, Pod: victimPod(a.shared),
-	})
+	victims := podstream.Start(ctx, victimsOptions(b.Client(), a.shared))
 	reference := podstream.Start(ctx, podstream.Options{
 		Client: b.Client(), Namespace: referenceNamespace, PerSecond: referencePerSecond,
 	})
@@ -113,6 +113,20 @@ func (b *bed) attack(ctx context.Context, a attack, user *attacker, row *result)
 		row.NotNormal = notNormal.Error()
 	}
 	return err
+}
+
+// victimsOptions say what the victims create. Those that share nodes want a whole one each.
+func victimsOptions(c client.Client, shared bool) podstream.Options {
+	options := podstream.Options{Client: c, Namespace: victimsNamespace, PerSecond: victimsPerSecond}
+	if shared {
+		options.MaxAlive = victimsOnSharedNodes
+		options.Pod = func(namespace, name string) *corev1.Pod {
+			pod := eightGPUs(0)
+			pod.Namespace, pod.Name = namespace, name
+			return pod
+		}
+	}
+	return options
 }
 
 // waitSteered waits until the latest victims were all steered.

@@ -27,8 +27,7 @@ const (
 	maxInFlight = 200
 	// maxCreated bounds a stream: two hours of the soak.
 	maxCreated = 150_000
-	// maxAlive is how many pods of a stream exist at a time. Older ones are
-	// deleted, so that nodes stay free for those to come.
+	// maxAlive is the default of Options.MaxAlive.
 	maxAlive = 40
 
 	// deleteTimeout limits the wait for a stream's pods to be gone.
@@ -44,6 +43,9 @@ type Options struct {
 	Namespace string
 	// PerSecond is how many pods are begun in a second.
 	PerSecond int
+	// MaxAlive is how many of its pods exist at a time, as far as the API server keeps
+	// up. Older ones are deleted, so that nodes stay free for those to come. Default 40.
+	MaxAlive int
 	// Pod makes a pod of that namespace and name. Default: GPUPod.
 	Pod func(namespace, name string) *corev1.Pod
 }
@@ -85,6 +87,9 @@ type Stream struct {
 func Start(ctx context.Context, options Options) *Stream {
 	if options.Pod == nil {
 		options.Pod = GPUPod
+	}
+	if options.MaxAlive == 0 {
+		options.MaxAlive = maxAlive
 	}
 	ticking, cancel := context.WithCancel(ctx)
 	s := &Stream{options: options, cancel: cancel, slots: make(chan struct{}, maxInFlight)}
@@ -195,7 +200,7 @@ func isDenial(err error) bool {
 func (s *Stream) deleteOldest(ctx context.Context) {
 	s.mu.Lock()
 	var oldest []string
-	if surplus := len(s.alive) - maxAlive; surplus > 0 {
+	if surplus := len(s.alive) - s.options.MaxAlive; surplus > 0 {
 		oldest = s.alive[:surplus]
 		s.alive = s.alive[surplus:]
 	}

@@ -27,7 +27,7 @@ type options struct {
 	// against is another build of gpu-binpacker, measured in turns with binary.
 	against string
 	report  string
-	load          loadOptions
+	load    loadOptions
 }
 
 func main() {
