@@ -126,7 +126,7 @@ test-faults: testbed ## Break everything around the webhook while pods are creat
 # test-integration has a short form with two attacks. Some attacks, and the row without
 # any beside them: TESTFLAGS='-run "TestAttack/(none|forged)"'.
 .PHONY: test-attack
-test-attack: testbed ## Attack the webhook as a tenant and from the pod network, on 5,000 nodes; 8 to 10 minutes.
+test-attack: testbed ## Attack the webhook as a tenant and from the pod network, on 5,000 nodes; about 10 minutes.
 	cd test && $(GO) test -count=1 -v -timeout 60m $(TESTFLAGS) ./attack -full
 
 # COUNT times the burst of 64 pods on two replicas, with other work on two cores.

@@ -17,7 +17,7 @@ var full = flag.Bool("full", false, "all attacks, on 5,000 nodes, not the short 
 var binary = flag.String("binary", "", "the gpu-binpacker to attack; empty: built from the repository")
 
 // nodesFlag replaces the form's number of nodes.
-var nodesFlag = flag.Int("nodes", 0, "number of nodes, at least the 80 that some attacks are about; 0: 5,000 in the full form")
+var nodesFlag = flag.Int("nodes", 0, "number of nodes, at least the 60 that some attacks are about; 0: 5,000 in the full form")
 
 // size is that of a form of the suite.
 type size struct {

@@ -36,7 +36,7 @@ const (
 	// is less than the 100 reservations that 40 pods a second, refused by a quota, leave
 	// with each of two replicas in 5 s, and all are less than the nodes that 50 pods a
 	// second are refused by.
-	sharedNodes, victimsOnSharedNodes = 80, 10
+	sharedNodes, victimsOnSharedNodes = 60, 10
 	// normalLabel is on the first normalNodes of them, where it is tried whether pods are
 	// packed: so few that the scheduler examines all of them, which it does up to 100.
 	normalLabel, normalNodes = "test.gpu-binpacker.io/normal", 50
