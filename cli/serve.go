@@ -20,7 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
@@ -28,6 +28,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 func newServe() *cobra.Command {
@@ -103,21 +105,21 @@ func serve(ctx context.Context, cfg config.Configuration, restConfig *rest.Confi
 	if err := feedIndex(mgr, ix, log.WithName("index")); err != nil {
 		return err
 	}
-	webhook.RegisterIndex(metrics.Registry, ix)
-	webhookMetrics := webhook.NewMetrics(metrics.Registry)
+	metrics.RegisterIndex(ctrlmetrics.Registry, ix)
+	requests := metrics.New(ctrlmetrics.Registry)
 	webhookLog := log.WithName("webhook")
-	if err := mgr.Add(webhook.NewCallCheck(metrics.Registry, webhookMetrics, ix, webhookLog)); err != nil {
+	if err := mgr.Add(metrics.NewCallCheck(ctrlmetrics.Registry, requests, ix, webhookLog)); err != nil {
 		return fmt.Errorf("adding the check for calls: %w", err)
 	}
 	scorer := scoring.NewScorer(cfg, ix)
 	if err := followVersion(ctx, mgr, scorer.Version(), cfg.Scheduler, log.WithName("scheduler")); err != nil {
 		return err
 	}
-	webhook.RegisterSchedulerVersion(metrics.Registry, scorer.Version())
-	handler := webhook.NewHandler(cfg, withFaults(scorer), webhookMetrics, webhookLog)
-	server := webhook.NewServer(handler, webhookMetrics, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
-	listener := webhook.NewListener(cfg.Server, server, webhookLog)
-	webhook.RegisterCertificate(metrics.Registry, listener)
+	metrics.RegisterSchedulerVersion(ctrlmetrics.Registry, scorer.Version())
+	handler := webhook.NewHandler(cfg, withFaults(scorer), requests, webhookLog)
+	reviews := server.New(handler, requests, webhookLog, cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
+	listener := server.NewListener(cfg.Server, reviews, webhookLog)
+	metrics.RegisterCertificate(ctrlmetrics.Registry, listener.CertificateExpiry)
 	if err := mgr.Add(listener); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
@@ -238,27 +240,27 @@ func newClients(mgr manager.Manager) (kubernetes.Interface, error) {
 
 // addPorts serves metrics, and health: the process is ready when the index is synced and
 // TLS is served, and live as long as it answers.
-func addPorts(mgr manager.Manager, cfg config.Server, ix *index.Index, listener *webhook.Listener, log logr.Logger) error {
+func addPorts(mgr manager.Manager, cfg config.Server, ix *index.Index, listener *server.Listener, log logr.Logger) error {
 	indexSynced := func(*http.Request) error {
 		if !ix.Synced() {
 			return errors.New("index not synced")
 		}
 		return nil
 	}
-	health, err := webhook.NewHealthServer(cfg, map[string]healthz.Checker{"index": indexSynced, "webhook": listener.Ready}, log)
+	health, err := server.NewHealthPort(cfg, map[string]healthz.Checker{"index": indexSynced, "webhook": listener.Ready}, log)
 	if err != nil {
 		return err
 	}
-	metricsPort, err := webhook.NewMetricsServer(cfg, mgr.GetConfig(), mgr.GetHTTPClient(), log)
+	metricsPort, err := server.NewMetricsPort(cfg, mgr.GetConfig(), mgr.GetHTTPClient(), log)
 	if err != nil {
 		return err
 	}
-	for _, server := range []*manager.Server{health, metricsPort} {
-		if server == nil {
+	for _, port := range []*manager.Server{health, metricsPort} {
+		if port == nil {
 			continue
 		}
-		if err := mgr.Add(server); err != nil {
-			return fmt.Errorf("adding the %s server: %w", server.Name, err)
+		if err := mgr.Add(port); err != nil {
+			return fmt.Errorf("adding the %s server: %w", port.Name, err)
 		}
 	}
 	return nil

@@ -3,12 +3,9 @@ package webhook
 import (
 	"context"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +18,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/reviewtest"
 )
 
 // testStart is where the clocks of the tests begin.
@@ -35,7 +34,7 @@ type testBed struct {
 	*Handler
 	ix       *index.Index
 	registry *prometheus.Registry
-	log      *logLines
+	log      *reviewtest.Log
 	clock    time.Time
 }
 
@@ -47,7 +46,7 @@ func newBed(t testing.TB, cfg config.Configuration, namespaces []string, objects
 	}
 	// A busy machine must not change what comes of a pod.
 	cfg.Server.DecisionTimeout = metav1.Duration{Duration: time.Minute}
-	bed := &testBed{registry: prometheus.NewRegistry(), log: &logLines{}, clock: testStart}
+	bed := &testBed{registry: prometheus.NewRegistry(), log: &reviewtest.Log{}, clock: testStart}
 	ix, err := index.New(cfg, func() time.Time { return bed.clock })
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +69,7 @@ func newBed(t testing.TB, cfg config.Configuration, namespaces []string, objects
 	}
 	ix.SetSynced()
 	bed.ix = ix
-	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), NewMetrics(bed.registry), bed.log.logger())
+	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), metrics.New(bed.registry), bed.log.Logger())
 	return bed
 }
 
@@ -132,26 +131,6 @@ func (b *testBed) onlyDecision(t testing.TB) (steering, reason string) {
 	return steering, reason
 }
 
-// logLines collects log lines of every level.
-type logLines struct {
-	mu    sync.Mutex // guards lines
-	lines []string
-}
-
-func (l *logLines) logger() logr.Logger {
-	return funcr.New(func(prefix, args string) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.lines = append(l.lines, prefix+" "+args)
-	}, funcr.Options{Verbosity: 10})
-}
-
-func (l *logLines) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Join(l.lines, "\n")
-}
-
 // deciderFunc is a Decider for tests.
 type deciderFunc func(scoring.Request) scoring.Decision
 
@@ -168,9 +147,4 @@ func bedWithRoom(t testing.TB, gpus int64) *testBed {
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}}
 	return newBed(t, config.Default(), []string{"team-a"}, node)
-}
-
-// replaceUID gives a review of the function review another UID.
-func replaceUID(review, uid string) string {
-	return strings.Replace(review, `"uid":"u"`, `"uid":"`+uid+`"`, 1)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,9 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/reviewtest"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // noop decodes the pod and allows it: what any webhook for pods does at least.
@@ -45,10 +49,10 @@ func BenchmarkServeHTTP(b *testing.B) {
 		nodes = append(nodes, benchNode(fmt.Sprintf("node-%04d", i)))
 	}
 	bed := newBed(b, config.Default(), []string{"team-a"}, nodes...)
-	quiet := NewHandler(bed.cfg, bed.decider, NewMetrics(prometheus.NewRegistry()), logr.Discard())
+	quiet := NewHandler(bed.cfg, bed.decider, metrics.New(prometheus.NewRegistry()), logr.Discard())
 	for name, handler := range map[string]admission.Handler{"noop": noop{}, "ours": quiet} {
 		b.Run(name, func(b *testing.B) {
-			server := NewServer(handler, bed.metrics, logr.Discard(), 4, time.Minute)
+			reviews := server.New(handler, bed.requests, logr.Discard(), 4, time.Minute)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -56,11 +60,11 @@ func BenchmarkServeHTTP(b *testing.B) {
 				// moves on, so that reservations end.
 				i++
 				bed.clock = bed.clock.Add(time.Second)
-				body := strings.Replace(review(string(pod)), `"uid":"u"`, fmt.Sprintf(`"uid":"%d"`, i), 1)
+				body := reviewtest.ReplaceUID(reviewtest.Review(string(pod)), strconv.Itoa(i))
 				r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, config.WebhookPath, strings.NewReader(body))
 				r.Header.Set("Content-Type", "application/json")
 				w := httptest.NewRecorder()
-				server.ServeHTTP(w, r)
+				reviews.ServeHTTP(w, r)
 				if w.Code != http.StatusOK || strings.Contains(w.Body.String(), `"patch"`) != (name == "ours") {
 					b.Fatalf("%d %.200s", w.Code, w.Body)
 				}

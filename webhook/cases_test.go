@@ -51,19 +51,19 @@ var casesShownBy = map[string][]string{
 	"C36": {"index.TestReserveInParallel", "index.TestReservationLifeCycle", "index.TestReservationEnds", "index.TestTwoReplicasBurst", "e2e.TestPacking"},
 
 	// The admission protocol.
-	"C38": {"webhook.TestHandleNeverDenies", "webhook.TestHandleTimeout", "webhook.TestHandleBeforeSync", "webhook.TestServeHTTPPanic", "faults.TestFaults"},
+	"C38": {"webhook.TestHandleNeverDenies", "webhook.TestHandleTimeout", "webhook.TestHandleBeforeSync", "server.TestServeHTTPPanic", "faults.TestFaults"},
 	"C39": {"webhook.TestHandleNeverDenies", "webhook.TestSplicedPods", "webhook.FuzzReview", "validation.TestRandomPods", "validation.FuzzPods"},
 	"C40": {"scoring.TestDecideDryRun", "packaging.TestWebhook"},
 	"C41": {"index.TestReinvocationAndCopies"},
 	"C42": {"packaging.TestWebhook"},
 	"C44": {
-		"webhook.TestServeHTTP", "webhook.TestEndlessBodyIsBounded", "webhook.TestMemoryBudget", "webhook.TestMemoryBeforeBody",
-		"webhook.TestSmallRequestsPassLargeOnes", "webhook.TestWorkOutlivesItsAnswer", "webhook.TestHealthServerUnderAttack",
+		"server.TestServeHTTP", "server.TestEndlessBodyIsBounded", "server.TestMemoryBudget", "server.TestMemoryBeforeBody",
+		"server.TestSmallRequestsPassLargeOnes", "server.TestWorkOutlivesItsAnswer", "server.TestHealthServerUnderAttack",
 		"nodes.TestConstraintsTooLarge", "index.TestMemoryOfAnnotations", "index.TestMemoryOfResources", "index.TestMemoryOfForgedLists",
 		"webhook.FuzzHTTPBody", "faults.TestFaults", "attack.TestAttack",
 	},
 	"C45": {"packaging.TestWebhook", "packaging.TestNetworkPolicyLetsInWhatIsNeeded", "packaging.TestAvailability", "faults.TestFaults"},
-	"C46": {"webhook.TestListenerReloadsCertificate", "packaging.TestCertificates", "faults.TestFaults"},
+	"C46": {"server.TestListenerReloadsCertificate", "packaging.TestCertificates", "faults.TestFaults"},
 	"C47": {"packaging.TestWebhook", "installation.TestInstall"},
 	"C48": {"packaging.TestWebhook", "faults.TestFaults"},
 	"C49": {"packaging.TestPrivateGKEOverlay", "packaging.TestHostNetworkOverlay", "index.TestUnsteered", "faults.TestFaults"},
@@ -117,11 +117,11 @@ func TestEveryCaseIsShown(t *testing.T) {
 }
 
 // testsOf returns the names of the tests and fuzz targets of a package, which is at
-// the top of the repository, under scoring or under test.
+// the top of the repository, under scoring, under webhook or under test.
 func testsOf(t *testing.T, pkg string) []string {
 	t.Helper()
 	var names []string
-	for _, folder := range []string{filepath.Join("..", pkg), filepath.Join("..", "scoring", pkg), filepath.Join("..", "test", pkg)} {
+	for _, folder := range []string{filepath.Join("..", pkg), filepath.Join("..", "scoring", pkg), filepath.Join("..", "webhook", pkg), filepath.Join("..", "test", pkg)} {
 		files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 		if err != nil {
 			t.Fatal(err)

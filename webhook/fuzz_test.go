@@ -18,6 +18,8 @@ import (
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/reviewtest"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // The seeds of both targets are the golden cases: a new case is a new seed.
@@ -37,21 +39,21 @@ func FuzzHTTPBody(f *testing.F) {
 		}
 		f.Add(body)
 	}
-	for _, body := range []string{"", "{", "null", "[]", review(gpuPod) + "x", review(`"\ud800"`), `{"request":{"uid":"u"}}`,
-		strings.Replace(review(gpuPod), "v1", "v1beta1", 1), replaceUID(review(gpuPod), `\u0000`)} {
+	for _, body := range []string{"", "{", "null", "[]", reviewtest.Review(gpuPod) + "x", reviewtest.Review(`"\ud800"`), `{"request":{"uid":"u"}}`,
+		strings.Replace(reviewtest.Review(gpuPod), "v1", "v1beta1", 1), reviewtest.ReplaceUID(reviewtest.Review(gpuPod), `\u0000`)} {
 		f.Add([]byte(body))
 	}
 	for _, pod := range attackersPods() {
-		f.Add([]byte(review(pod)))
+		f.Add([]byte(reviewtest.Review(pod)))
 	}
-	f.Add([]byte(replaceUID(review(gpuPod), strings.Repeat("u", maxReviewUID+1))))
-	f.Add([]byte(strings.Replace(review(gpuPod), "team-a", strings.Repeat("n", maxNamespace+1), 1)))
+	f.Add([]byte(reviewtest.ReplaceUID(reviewtest.Review(gpuPod), strings.Repeat("u", 1000))))
+	f.Add([]byte(strings.Replace(reviewtest.Review(gpuPod), "team-a", strings.Repeat("n", 1000), 1)))
 	bed := newBed(f, config.Default(), []string{"team-a"}, goldenCluster(f, "mixed")...)
-	server := NewServer(bed.Handler, bed.metrics, bed.log.logger(), 1, time.Minute)
+	reviews := server.New(bed.Handler, bed.requests, bed.log.Logger(), 1, time.Minute)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		bed.forget()
 		recorder := httptest.NewRecorder()
-		server.ServeHTTP(recorder, post(t, string(body)))
+		reviews.ServeHTTP(recorder, reviewtest.Post(t, string(body)))
 		var sent admissionv1.AdmissionReview
 		err := kjson.UnmarshalCaseSensitivePreserveInts(body, &sent)
 		if err != nil || sent.Request == nil || sent.Request.UID == "" || sent.Kind != "AdmissionReview" || sent.APIVersion != "admission.k8s.io/v1" {
@@ -60,7 +62,7 @@ func FuzzHTTPBody(f *testing.F) {
 			}
 			return
 		}
-		answer := checkHTTPAnswer(t, recorder, string(sent.Request.UID))
+		answer := reviewtest.CheckAnswer(t, recorder, string(sent.Request.UID))
 		if answer == nil {
 			return
 		}
@@ -196,16 +198,14 @@ func fuzzBeds(t testing.TB) []*testBed {
 // forget lets all reservations of earlier requests end.
 func (b *testBed) forget() {
 	b.clock = b.clock.Add(time.Hour)
-	b.log.mu.Lock()
-	defer b.log.mu.Unlock()
-	b.log.lines = nil
+	b.log.Forget()
 }
 
 // checkNoFailure checks that none of our own failures is in the log: they do no harm,
 // but are bugs.
 func (b *testBed) checkNoFailure(t testing.TB, failures ...string) {
 	t.Helper()
-	text := b.log.text()
+	text := b.log.Text()
 	for _, failure := range failures {
 		if strings.Contains(text, failure) {
 			t.Errorf("%s in the log: %s", failure, text)

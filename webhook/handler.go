@@ -11,6 +11,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // Decider ranks the nodes for a pod. It must be safe for parallel use.
@@ -21,26 +23,26 @@ type Decider interface {
 // Handler answers admission requests for pods. Whatever happens, it allows the
 // pod: failurePolicy Ignore covers failed calls, not a refusal in our own answer,
 // so the framework's own error responses, panic handling included, must never be
-// reached.
+// reached. It is safe for parallel use.
 type Handler struct {
-	cfg     config.Configuration
-	decider Decider
-	metrics *Metrics
-	log     logr.Logger
+	cfg      config.Configuration
+	decider  Decider
+	requests *metrics.Requests
+	log      logr.Logger
 }
 
 var _ admission.Handler = (*Handler)(nil)
 
 // NewHandler returns a handler for a valid configuration.
-func NewHandler(cfg config.Configuration, decider Decider, metrics *Metrics, log logr.Logger) *Handler {
-	return &Handler{cfg: cfg, decider: decider, metrics: metrics, log: log}
+func NewHandler(cfg config.Configuration, decider Decider, requests *metrics.Requests, log logr.Logger) *Handler {
+	return &Handler{cfg: cfg, decider: decider, requests: requests, log: log}
 }
 
 // Handle allows the pod of the request, with a patch if it is to be steered.
 func (h *Handler) Handle(ctx context.Context, req admission.Request) admission.Response {
 	start := time.Now()
 	outcome := h.steerInTime(ctx, req)
-	h.metrics.observe(outcome, time.Since(start))
+	h.requests.Observe(outcome.steering(), outcome.reason, outcome.dryRun, time.Since(start))
 	h.logOutcome(req, outcome)
 	return outcome.response(req.UID)
 }
@@ -51,11 +53,11 @@ func (h *Handler) steerInTime(ctx context.Context, req admission.Request) outcom
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Server.DecisionTimeout.Duration)
 	defer cancel()
 	done := make(chan outcome, 1) // buffered: a late steer ends all the same
-	work := workOf(ctx)
-	work.begin()
+	work := server.WorkOf(ctx)
+	work.Begin()
 	go func() {
 		o := h.steerAlways(ctx, req)
-		work.end() // first: whoever has the answer may rely on it
+		work.End() // first: whoever has the answer may rely on it
 		done <- o
 	}()
 	select {

@@ -17,10 +17,12 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/reviewtest"
 )
 
 // gpuPod is a pod that is ranked on any of the test clusters with room.
-const gpuPod = `{"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","resources":{"limits":{"nvidia.com/gpu":"1"}}}]}}`
+const gpuPod = reviewtest.Pod
 
 // decide returns a Decider that always decides the same.
 func decide(d scoring.Decision) deciderFunc {
@@ -39,8 +41,8 @@ func ranked(names ...string) scoring.Decision {
 // handlerWith returns a bed whose handler asks the decider.
 func handlerWith(t testing.TB, decider Decider) *testBed {
 	t.Helper()
-	bed := &testBed{registry: prometheus.NewRegistry(), log: &logLines{}}
-	bed.Handler = NewHandler(config.Default(), decider, NewMetrics(bed.registry), bed.log.logger())
+	bed := &testBed{registry: prometheus.NewRegistry(), log: &reviewtest.Log{}}
+	bed.Handler = NewHandler(config.Default(), decider, metrics.New(bed.registry), bed.log.Logger())
 	return bed
 }
 
@@ -106,8 +108,8 @@ func TestHandleBeforeSync(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed := &testBed{registry: registry, log: &logLines{}}
-	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), NewMetrics(registry), bed.log.logger())
+	bed := &testBed{registry: registry, log: &reviewtest.Log{}}
+	bed.Handler = NewHandler(cfg, scoring.NewScorer(cfg, ix), metrics.New(registry), bed.log.Logger())
 	// A copy of a steered pod as well: what is stale cannot be told yet.
 	for _, raw := range []string{gpuPod, `{"metadata":{"annotations":{"` + config.AnnotationTarget + `":"g1"}},` + gpuPod[len(`{"metadata":{"name":"p"},`):]} {
 		request := podCreate([]byte(raw))
@@ -148,8 +150,8 @@ func TestHandleTimeout(t *testing.T) {
 			if how, reason := bed.onlyDecision(t); how != "none" || reason != string(steering.ReasonTimeout) {
 				t.Errorf("counted as %s/%s", how, reason)
 			}
-			if !strings.Contains(bed.log.text(), string(steering.ReasonTimeout)) {
-				t.Errorf("the timeout is not in the log: %s", bed.log.text())
+			if !strings.Contains(bed.log.Text(), string(steering.ReasonTimeout)) {
+				t.Errorf("the timeout is not in the log: %s", bed.log.Text())
 			}
 			// The late decision ends by itself and changes nothing any more.
 			close(release)

@@ -1,11 +1,9 @@
 package webhook
 
 import (
-	"runtime"
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	kjson "sigs.k8s.io/json"
@@ -100,53 +98,4 @@ func TestHandleFitsAnnotations(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The estimate is no less than what a decoded body occupies.
-func TestEstimate(t *testing.T) {
-	many := func(element string) string { return element + strings.Repeat(","+element, 20_000) }
-	bodies := map[string]string{
-		"a pod":                   gpuPod,
-		"containers":              `{"spec":{"containers":[` + many(`{}`) + `]}}`,
-		"ephemeral containers":    `{"spec":{"ephemeralContainers":[` + many(`{}`) + `]}}`,
-		"volumes":                 `{"spec":{"volumes":[` + many(`{}`) + `]}}`,
-		"variables":               `{"spec":{"containers":[{"env":[` + many(`{}`) + `]}]}}`,
-		"variables from a secret": `{"spec":{"containers":[{"env":[` + many(`{"valueFrom":{"secretKeyRef":{}}}`) + `]}]}}`,
-		"statuses":                `{"status":{"containerStatuses":[` + many(`{}`) + `]}}`,
-		"owners":                  `{"metadata":{"ownerReferences":[` + many(`{}`) + `]}}`,
-		"texts":                   `{"metadata":{"finalizers":[` + many(`""`) + `]}}`,
-		"terms":                   string(podWith("", many(ownTerm))),
-		"a long text":             `{"metadata":{"name":"` + strings.Repeat("x", 1<<20) + `"}}`,
-	}
-	for name, body := range bodies {
-		t.Run(name, func(t *testing.T) {
-			before := heap()
-			review := &admissionv1.AdmissionReview{}
-			raw := []byte(`{"request":{"object":` + body + `}}`)
-			if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, review); err != nil {
-				t.Fatal(err)
-			}
-			pod := &corev1.Pod{}
-			if err := kjson.UnmarshalCaseSensitivePreserveInts(review.Request.Object.Raw, pod); err != nil {
-				t.Fatal(err)
-			}
-			took := heap() - before
-			runtime.KeepAlive(raw)
-			runtime.KeepAlive(review)
-			runtime.KeepAlive(pod)
-			// What the test itself and the runtime take besides.
-			const noise = 64 << 10
-			if got := estimate(raw); got < took-noise {
-				t.Errorf("%d bytes occupy %d, estimate %d", len(raw), took, got)
-			}
-		})
-	}
-}
-
-// heap is how many bytes live objects occupy.
-func heap() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/pool"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/watch"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
 )
 
 func TestMetrics(t *testing.T) {
@@ -55,8 +56,8 @@ gpu_binpacker_decisions_total{dry_run="true",reason="",steering="ranked"} 1
 	if err != nil {
 		t.Error(err)
 	}
-	if n := testutil.CollectAndCount(bed.metrics.duration); n != 1 {
-		t.Errorf("%d duration histograms", n)
+	if n, err := testutil.GatherAndCount(bed.registry, "gpu_binpacker_decision_duration_seconds"); n != 1 || err != nil {
+		t.Errorf("%d duration histograms, %v", n, err)
 	}
 	problems, err := testutil.GatherAndLint(bed.registry)
 	if err != nil || len(problems) > 0 {
@@ -67,7 +68,7 @@ gpu_binpacker_decisions_total{dry_run="true",reason="",steering="ranked"} 1
 // The index's metrics show its present state, and where steered pods went.
 func TestRegisterIndex(t *testing.T) {
 	bed := newBed(t, config.Default(), []string{"team-a"}, goldenCluster(t, "mixed")...)
-	RegisterIndex(bed.registry, bed.ix)
+	metrics.RegisterIndex(bed.registry, bed.ix)
 	check := func(want map[string]float64) {
 		t.Helper()
 		if diff := cmp.Diff(want, indexMetrics(t, bed.registry)); diff != "" {
@@ -137,7 +138,7 @@ func TestRegisterIndex(t *testing.T) {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	RegisterIndex(registry, empty)
+	metrics.RegisterIndex(registry, empty)
 	if synced := indexMetrics(t, registry)["gpu_binpacker_index_synced"]; synced != 0 {
 		t.Errorf("an index that is not synced shows %v", synced)
 	}

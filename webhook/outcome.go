@@ -2,8 +2,6 @@ package webhook
 
 import (
 	"cmp"
-	"fmt"
-	"runtime"
 	"runtime/debug"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -15,6 +13,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/steering"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // SteeringNone is the kind of outcome of a pod that is not steered, beside those of
@@ -86,15 +85,6 @@ func nameForLog(pod *corev1.Pod) string {
 }
 
 func (h *Handler) logPanic(req admission.Request, p any) {
-	h.log.Error(panicError(p), "Pod admitted without steering because of a panic",
+	h.log.Error(server.PanicError(p), "Pod admitted without steering because of a panic",
 		"namespace", req.Namespace, "requestUID", req.UID, "stack", string(debug.Stack()))
-}
-
-// panicError describes a panic without its value, which could hold a part of the
-// pod. Errors of the Go runtime hold only types and numbers and are kept.
-func panicError(p any) error {
-	if err, ok := p.(runtime.Error); ok {
-		return fmt.Errorf("panic: %w", err)
-	}
-	return fmt.Errorf("panic with a %T", p)
 }

@@ -2,8 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -85,37 +83,9 @@ func TestPodsAreNamedAtDebugLevelOnly(t *testing.T) {
 		}
 	}
 }
-
-// The same for requests that do not reach the handler, or whose handler panics.
-func TestHTTPLogHoldsNoSecret(t *testing.T) {
-	bodies := map[string]string{
-		"text":           canary,
-		"cut off":        `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod,
-		"other version":  `{"apiVersion":"` + canary + `","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod + `}}`,
-		"wrong type":     `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":["` + canary + `"]}}`,
-		"handler panics": `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","object":` + canaryPod + `}}`,
-		"too large":      `{"` + canary + `":"` + strings.Repeat("x", maxBodyBytes) + `"}`,
-	}
-	for name, body := range bodies {
-		t.Run(name, func(t *testing.T) {
-			bed := handlerWith(t, nil)
-			server := NewServer(panicking{}, bed.metrics, bed.log.logger(), 1, time.Minute)
-			recorder := httptest.NewRecorder()
-			server.ServeHTTP(recorder, post(t, body))
-			if recorder.Code < 300 {
-				t.Errorf("status %d", recorder.Code)
-			}
-			if strings.Contains(recorder.Body.String(), canary) {
-				t.Errorf("the answer repeats what it got: %s", recorder.Body)
-			}
-			checkLog(t, bed)
-		})
-	}
-}
-
 func checkLog(t *testing.T, bed *testBed) {
 	t.Helper()
-	text := bed.log.text()
+	text := bed.log.Text()
 	if text == "" {
 		t.Error("nothing was logged")
 	}
@@ -130,7 +100,7 @@ func checkLog(t *testing.T, bed *testBed) {
 func TestPanicLogNamesThePlace(t *testing.T) {
 	bed := handlerWith(t, deciderFunc(func(r scoring.Request) scoring.Decision { return ranked(r.Pod.Spec.Containers[9].Name) }))
 	bed.Handle(t.Context(), podCreate([]byte(gpuPod)))
-	text := bed.log.text()
+	text := bed.log.Text()
 	for _, want := range []string{"index out of range [9]", "TestPanicLogNamesThePlace", `"namespace"="team-a"`, string(firstUID)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log lacks %s:\n%s", want, text)
@@ -139,14 +109,6 @@ func TestPanicLogNamesThePlace(t *testing.T) {
 	if n := strings.Count(text, "panic:"); n != 1 {
 		t.Errorf("the panic was logged %d times:\n%s", n, text)
 	}
-}
-
-// post is the API server's HTTP request with the body.
-func post(t *testing.T, body string) *http.Request {
-	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/mutate-v1-pod", strings.NewReader(body))
-	r.Header.Set("Content-Type", "application/json")
-	return r
 }
 
 // Pods get their name only when they are stored; the log says what it begins with.
@@ -161,7 +123,7 @@ func TestLogNamesGeneratedPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bed := handlerWith(t, decide(ranked("g1")))
 			bed.Handle(t.Context(), podCreate([]byte(`{"metadata":`+tc.metadata+`,"spec":{}}`)))
-			if text := bed.log.text(); !strings.Contains(text, tc.want) {
+			if text := bed.log.Text(); !strings.Contains(text, tc.want) {
 				t.Errorf("no %s in the log: %s", tc.want, text)
 			}
 		})

@@ -5,54 +5,13 @@ import (
 	"encoding/json/jsontext"
 	"encoding/json/v2"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
-// What is read of a request. A pod has some hundred fields and is read in the hot
+// What is read of a pod. It has some hundred fields and is read in the hot
 // path, so only those are decoded that a decision depends on; unknown fields are
 // ignored, as the API server does. What a patch touches is kept as received.
-
-// wireReview is an AdmissionReview.
-type wireReview struct {
-	APIVersion string       `json:"apiVersion"`
-	Kind       string       `json:"kind"`
-	Request    *wireRequest `json:"request"`
-}
-
-// wireRequest is an AdmissionRequest without the user, the old object and the
-// options.
-type wireRequest struct {
-	UID         types.UID                   `json:"uid"`
-	Kind        metav1.GroupVersionKind     `json:"kind"`
-	Resource    metav1.GroupVersionResource `json:"resource"`
-	SubResource string                      `json:"subResource"`
-	Name        string                      `json:"name"`
-	Namespace   string                      `json:"namespace"`
-	Operation   admissionv1.Operation       `json:"operation"`
-	Object      wireObject                  `json:"object"`
-	DryRun      *bool                       `json:"dryRun"`
-}
-
-// wireObject is where in the body the object is. It is the most of the body, and not
-// copied.
-type wireObject struct{ start, end int64 }
-
-// UnmarshalJSONFrom notes the place of the value.
-func (o *wireObject) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	value, err := decoder.ReadValue()
-	if err != nil {
-		return err
-	}
-	o.end = decoder.InputOffset()
-	o.start = o.end - int64(len(value))
-	return nil
-}
-
-// in returns the object's bytes in the body.
-func (o wireObject) in(body []byte) []byte { return body[o.start:o.end:o.end] }
 
 // wirePod is a pod. Its parts are pointers where a patch has to know whether they
 // are there.

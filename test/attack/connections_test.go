@@ -26,7 +26,7 @@ import (
 const (
 	// bodies is how many requests the webhook deals with at once
 	// (server.maxConcurrentRequests), bodyBytes just below what it takes (maxBodyBytes in
-	// webhook/http.go), and bodyElements the commas of which each stands for an element
+	// webhook/server/http.go), and bodyElements the commas of which each stands for an element
 	// of 1,200 bytes: with them a body of that size is just below what one may need
 	// (maxMemory there).
 	bodies, bodyBytes, bodyElements = 64, 4<<20 - 4096, 45_000

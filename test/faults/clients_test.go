@@ -29,7 +29,7 @@ const (
 	// callTimeout limits one request of a stranger. On a busy machine a body of
 	// megabytes takes seconds.
 	callTimeout = time.Minute
-	// largestObject is what the API server takes, maxBodyBytes in webhook/http.go
+	// largestObject is what the API server takes, maxBodyBytes in webhook/server/http.go
 	// what the webhook takes.
 	largestObject, overLimit = 3 << 20, 5 << 20
 )

@@ -23,6 +23,8 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // root is the repository's root, seen from this package.
@@ -45,14 +47,14 @@ func ours(t *testing.T) map[string]metric {
 		t.Fatal(err)
 	}
 	registry := prometheus.NewRegistry()
-	metrics := webhook.NewMetrics(registry)
-	webhook.RegisterIndex(registry, ix)
-	webhook.NewCallCheck(registry, metrics, ix, logr.Discard())
+	requests := metrics.New(registry)
+	metrics.RegisterIndex(registry, ix)
+	metrics.NewCallCheck(registry, requests, ix, logr.Discard())
 	scorer := scoring.NewScorer(cfg, ix)
-	webhook.RegisterSchedulerVersion(registry, scorer.Version())
-	handler := webhook.NewHandler(cfg, scorer, metrics, logr.Discard())
-	server := webhook.NewServer(handler, metrics, logr.Discard(), cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
-	webhook.RegisterCertificate(registry, webhook.NewListener(cfg.Server, server, logr.Discard()))
+	metrics.RegisterSchedulerVersion(registry, scorer.Version())
+	handler := webhook.NewHandler(cfg, scorer, requests, logr.Discard())
+	reviews := server.New(handler, requests, logr.Discard(), cfg.Server.MaxConcurrentRequests, cfg.Server.DecisionTimeout.Duration)
+	metrics.RegisterCertificate(registry, server.NewListener(cfg.Server, reviews, logr.Discard()).CertificateExpiry)
 
 	// Metrics with labels show only once there is something to count.
 	ix.SetNode(&corev1.Node{

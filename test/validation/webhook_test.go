@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 	"sigs.k8s.io/yaml"
 
@@ -22,6 +22,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/scoring"
 	"github.com/gpu-binpacker/gpu-binpacker/scoring/index"
 	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
 )
 
 // team is the namespace that has opted in.
@@ -42,7 +43,7 @@ type bed struct {
 }
 
 // handlerMetrics is shared, since a registry takes each metric once.
-var handlerMetrics = webhook.NewMetrics(metrics.Registry)
+var handlerMetrics = metrics.New(ctrlmetrics.Registry)
 
 // newBeds returns clusters and configurations under which all kinds of patches
 // come up.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -12,12 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 	scan "github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
-	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 func TestPercentile(t *testing.T) {
@@ -88,14 +90,14 @@ func TestNeedsDryRun(t *testing.T) {
 // generator sees when they do not.
 func TestOthersAnswer(t *testing.T) {
 	shape := cluster.Find("1%-selector")
-	shared := webhook.NewMetrics(metrics.Registry)
+	shared := metrics.New(ctrlmetrics.Registry)
 	for name, handler := range map[string]admission.Handler{noop: noopHandler{}, naive: &naiveHandler{cluster: scan.New(shape, 200)}} {
 		wet, dry, err := readReviews("../../../"+cluster.TrainerFile, shape.Selector)
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := webhook.NewServer(handler, shared, logr.Discard(), 1, time.Minute)
-		body := post(t.Context(), server, wet)
+		reviews := server.New(handler, shared, logr.Discard(), 1, time.Minute)
+		body := post(t.Context(), reviews, wet)
 		c := checker{name, shape}
 		if err := c.check(body, placeholder); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -120,10 +122,10 @@ func TestOthersAnswer(t *testing.T) {
 	}
 }
 
-func post(ctx context.Context, server *webhook.Server, body []byte) []byte {
+func post(ctx context.Context, reviews http.Handler, body []byte) []byte {
 	r := httptest.NewRequestWithContext(ctx, "POST", "/", strings.NewReader(string(body)))
 	r.Header.Set("Content-Type", "application/json")
 	w := httptest.NewRecorder()
-	server.ServeHTTP(w, r)
+	reviews.ServeHTTP(w, r)
 	return w.Body.Bytes()
 }

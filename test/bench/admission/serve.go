@@ -11,13 +11,14 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	kjson "k8s.io/apimachinery/pkg/util/json"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/cluster"
 	scan "github.com/gpu-binpacker/gpu-binpacker/test/bench/naive"
-	"github.com/gpu-binpacker/gpu-binpacker/webhook"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/metrics"
+	"github.com/gpu-binpacker/gpu-binpacker/webhook/server"
 )
 
 // naiveTimeout is longer than ours: looking at everything takes long, and the
@@ -44,8 +45,8 @@ func serve(ctx context.Context, args []string) error {
 		}
 		handler, timeout = &naiveHandler{cluster: scan.New(shape, *nodes)}, naiveTimeout
 	}
-	server := webhook.NewServer(handler, webhook.NewMetrics(metrics.Registry), logr.Discard(), cfg.MaxConcurrentRequests, timeout)
-	return webhook.NewListener(cfg, server, logr.Discard()).Start(ctx)
+	reviews := server.New(handler, metrics.New(ctrlmetrics.Registry), logr.Discard(), cfg.MaxConcurrentRequests, timeout)
+	return server.NewListener(cfg, reviews, logr.Discard()).Start(ctx)
 }
 
 // noopHandler decodes the pod and allows it: what any webhook for pods does at least.
