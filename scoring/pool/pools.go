@@ -84,7 +84,7 @@ func KindOf(pod *corev1.Pod, d *demand.Demand) Kind {
 // Kept returns the pool of a kind, with the latest states, and notes that a namespace uses
 // it. It is nil if there is none, or none that is not far behind.
 func (p *Pools) Kept(kind Kind, namespace string, now time.Time, latest Latest) *Pool {
-	p.rest(now, latest)
+	defer p.rest(now, latest) // afterwards, so that the pool that is asked for does not go to rest
 	found := p.ByKind[kind]
 	if found == nil || found.Resting() && !found.wake(latest) {
 		return nil
