@@ -372,7 +372,7 @@ func TestQueryComesAgain(t *testing.T) {
 	if got := view(); !slices.Equal(got, []string{"b"}) || made != 1 {
 		t.Errorf("nodes %v, want b; %d pools made, want 1", got, made)
 	}
-	err := c.ReserveLocked(ctx, q, func(v *index.View) *index.Reservation {
+	err := c.ReserveLocked(ctx, q, func(*index.View) *index.Reservation {
 		return &index.Reservation{UID: "u", Namespace: q.Namespace, Demand: q.Demand, Listed: []string{"b"}}
 	})
 	if err != nil || c.UsedOn("b") != 1 || made != 1 {

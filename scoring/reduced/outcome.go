@@ -17,15 +17,15 @@ import (
 type Outcome int
 
 const (
-	// OutcomeUnknown: no container with GPUs ran, and none failed to start. A program that
+	// OutcomeUnknown says that no container with GPUs ran, and none failed to start. A program that
 	// ran and failed shows that the node starts pods.
 	OutcomeUnknown Outcome = iota
-	// OutcomeStarted: a container with GPUs ran.
+	// OutcomeStarted says that a container with GPUs ran.
 	OutcomeStarted
-	// OutcomeRefused: the kubelet did not take the pod, or its runtime could not start a
+	// OutcomeRefused says that the kubelet did not take the pod, or its runtime could not start a
 	// container with GPUs, and none ran. A command that does not exist looks the same.
 	OutcomeRefused
-	// OutcomeRefusedShape: the kubelet found no devices and CPUs that are near enough to
+	// OutcomeRefusedShape says that the kubelet found no devices and CPUs that are near enough to
 	// each other. Pods that ask for something else may get theirs.
 	OutcomeRefusedShape
 )

@@ -2,6 +2,7 @@ package steering
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,11 +67,11 @@ func TestExceeds(t *testing.T) {
 		t.Error("a pod with all that we may add is taken for another's")
 	}
 	terms := PreferredTerms(most)
-	most.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(terms, zoneTerm("a"))
+	most.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(slices.Clone(terms), zoneTerm("a"))
 	if Exceeds(most) {
 		t.Error("a term of the author's counts as ours")
 	}
-	most.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(terms, ownTerm("one more"))
+	most.Spec.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution = append(slices.Clone(terms), ownTerm("one more"))
 	if !Exceeds(most) {
 		t.Error("a pod with more than we ever add is taken for ours")
 	}

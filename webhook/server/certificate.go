@@ -82,7 +82,8 @@ func (c *certificate) follow(ctx context.Context, watch func(folder string) (*fs
 		case <-changes:
 			// One file may be ahead of the other. The next report, or the ticker, has both.
 			_ = c.load()
-		case <-failures: // reports were lost, for which the ticker makes up
+		case err := <-failures: // reports were lost, for which the ticker makes up
+			c.log.V(1).Info("Changes of the certificate were not reported", "because", err.Error())
 		case <-ticker.C:
 			if err := c.load(); err != nil {
 				c.log.Error(err, "The certificate cannot be read, so the one before stays")

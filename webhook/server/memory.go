@@ -109,10 +109,10 @@ func (m *memory) correct(ctx context.Context, s *share, needed int64) error {
 }
 
 // shrink gives back what is more than that.
-func (s *share) shrink(bytes int64) {
-	if s.bytes > bytes {
-		s.of.Release(s.bytes - bytes)
-		s.bytes = bytes
+func (s *share) shrink(to int64) {
+	if s.bytes > to {
+		s.of.Release(s.bytes - to)
+		s.bytes = to
 	}
 }
 

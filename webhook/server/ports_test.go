@@ -30,7 +30,7 @@ func startPort(t *testing.T, server *manager.Server, err error) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
 	t.Cleanup(func() {
@@ -126,7 +126,7 @@ func TestHealthServerUnderAttack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		held = append(held, conn)
 		if i%2 == 0 {
 			_, _ = io.WriteString(conn, "GET /readyz HTTP/1.1\r\nX: ") // may be closed already
