@@ -177,15 +177,3 @@ func wait(ctx context.Context, what string, condition func(context.Context) (boo
 	}
 	return nil
 }
-
-// pause returns true after the duration, or false when ctx ends before.
-func pause(ctx context.Context, duration time.Duration) bool {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

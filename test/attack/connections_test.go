@@ -21,6 +21,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 const (
@@ -64,7 +65,7 @@ func hold(ctx context.Context, group *sync.WaitGroup, a *attacker, address strin
 				if err != nil && ctx.Err() == nil {
 					a.note(err)
 				}
-				if !pause(ctx, returnInterval) {
+				if !podstream.Pause(ctx, returnInterval) {
 					return
 				}
 			}
@@ -185,7 +186,7 @@ func slowBodies(ctx context.Context, b *bed, a *attacker) error {
 				})
 			}
 		}
-		if !pause(ctx, bodyInterval) {
+		if !podstream.Pause(ctx, bodyInterval) {
 			return nil
 		}
 	}
@@ -202,7 +203,7 @@ func slowBody(ctx context.Context, address string, body []byte) error {
 	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n",
 		config.WebhookPath, len(body))
 	most := len(body) * 9 / 10
-	if _, err := conn.Write(append([]byte(head), body[:most]...)); err != nil || !pause(ctx, bodyPause) {
+	if _, err := conn.Write(append([]byte(head), body[:most]...)); err != nil || !podstream.Pause(ctx, bodyPause) {
 		return nil
 	}
 	if _, err := conn.Write(body[most:]); err != nil {

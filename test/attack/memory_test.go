@@ -16,6 +16,7 @@ import (
 	"github.com/gpu-binpacker/gpu-binpacker/test/bench/procfs"
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
 	"github.com/gpu-binpacker/gpu-binpacker/test/installation"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 const (
@@ -64,7 +65,7 @@ func watchMemory(ctx context.Context, b *bed) *memory {
 					m.peak = max(m.peak, used.Peak)
 				}
 			}
-			if !pause(ctx, memoryInterval) {
+			if !podstream.Pause(ctx, memoryInterval) {
 				return
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gpu-binpacker/gpu-binpacker/test/controlplane"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 const (
@@ -43,7 +44,7 @@ func watchProbes(ctx context.Context, b *bed) *probes {
 // ask probes until ctx ends.
 func (p *probes) ask(ctx context.Context, asker *http.Client, url string) {
 	inARow := 0
-	for pause(ctx, probeInterval) {
+	for podstream.Pause(ctx, probeInterval) {
 		_, err := controlplane.Read(ctx, asker, url)
 		if ctx.Err() != nil {
 			return

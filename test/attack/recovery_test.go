@@ -31,7 +31,7 @@ func (b *bed) waitNormal(ctx context.Context, ended time.Time) error {
 	deadline := ended.Add(recoveryTime)
 	for {
 		err := b.isNormal(ctx)
-		if err == nil || time.Now().After(deadline) || !pause(ctx, waitInterval) {
+		if err == nil || time.Now().After(deadline) || !podstream.Pause(ctx, waitInterval) {
 			return err
 		}
 	}

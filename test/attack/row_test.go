@@ -86,7 +86,7 @@ func (b *bed) attack(ctx context.Context, a attack, user *attacker, row *result)
 	var running errgroup.Group
 	lead := func() {
 		running.Go(func() error { return a.run(attacking, b, user) })
-		pause(ctx, a.lead)
+		podstream.Pause(ctx, a.lead)
 	}
 	if a.lead > 0 {
 		lead()

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 const (
@@ -68,7 +69,7 @@ func repeat(ctx context.Context, busy *atomic.Int64, slow slowClient, address st
 		if slow(ctx, address) == nil {
 			busy.Add(1)
 		}
-		if !pause(ctx, slowInterval) {
+		if !podstream.Pause(ctx, slowInterval) {
 			return
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/gpu-binpacker/gpu-binpacker/config"
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 )
 
 // memoryInterval is how often memory is looked at. The kernel itself keeps the
@@ -56,7 +57,7 @@ func watchMemory(ctx context.Context, b *bed) *memory {
 			for _, pid := range b.pids() {
 				m.peak = max(m.peak, peakOf(pid))
 			}
-			if !pause(ctx, memoryInterval) {
+			if !podstream.Pause(ctx, memoryInterval) {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gpu-binpacker/gpu-binpacker/test/podstream"
 	"github.com/gpu-binpacker/gpu-binpacker/test/reports"
 )
 
@@ -118,7 +119,7 @@ type soakSamples struct {
 func (b *bed) soakReplicas(ctx context.Context, end time.Time, pods *stream) (s soakSamples, kills int, err error) {
 	first, second := b.installed.Replicas()[0], b.installed.Replicas()[1]
 	for next := time.Now().Add(killInterval); time.Now().Before(end); {
-		if !pause(ctx, 2*time.Second) {
+		if !podstream.Pause(ctx, 2*time.Second) {
 			return s, kills, ctx.Err()
 		}
 		metrics, err := first.Metrics(ctx)

@@ -45,15 +45,3 @@ type period struct{ from, to time.Time }
 func (p period) overlaps(from, to time.Time) bool {
 	return !p.from.IsZero() && from.Before(p.to) && to.After(p.from)
 }
-
-// pause returns true after the duration, or false when ctx ends before.
-func pause(ctx context.Context, duration time.Duration) bool {
-	timer := time.NewTimer(duration)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

@@ -151,7 +151,7 @@ func (s *Stream) create(ctx context.Context, name string) {
 			s.deleteOldest(ctx)
 			return
 		}
-		if s.noteFailed(name, err) || !pause(ctx, retryInterval) {
+		if s.noteFailed(name, err) || !Pause(ctx, retryInterval) {
 			return
 		}
 	}
@@ -240,8 +240,8 @@ func (s *Stream) Denials() []error {
 	return s.denied
 }
 
-// pause returns true after the duration, or false when ctx ends before.
-func pause(ctx context.Context, duration time.Duration) bool {
+// Pause returns true after the duration, or false when ctx ends before.
+func Pause(ctx context.Context, duration time.Duration) bool {
 	timer := time.NewTimer(duration)
 	defer timer.Stop()
 	select {
